@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+import datasets
 import numpy as np
+import pyarrow as arrow
 import pytest
+from PIL import Image
+from pyarrow import parquet
 
 import hostile
+import made_images
 import raw_files
 import senteval
-
-pytest.importorskip("PIL")
-from PIL import Image
-
-import made_images
 from contrastbench.domains import reading, saved
 from contrastbench.domains.graph import own as own_graphs
 from contrastbench.domains.image.data import archives, decode
@@ -209,7 +209,6 @@ def test_images(tmp_path: Path, found: Callable[[str], None]) -> None:
 
 
 def test_graph_files(tmp_path: Path, found: Callable[[str], None]) -> None:
-    pytest.importorskip("networkx")
     canary, root = tmp_path / "canary", tmp_path / "graphs"
     for folder in (canary, root):
         folder.mkdir()
@@ -248,7 +247,6 @@ def test_objects_in_arrays(readers: dict[str, Reader], tmp_path: Path) -> None:
 def test_a_file_that_a_saved_set_names_is_validated_before_it_is_mapped(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    datasets = pytest.importorskip("datasets")
     datasets.Dataset.from_dict({"a": [1.0] * 99}).save_to_disk(str(tmp_path / "mine"))
     (tmp_path / "mine/data-00000-of-00001.arrow").rename(tmp_path / "mine" / name)
     state = json.loads((tmp_path / "mine/state.json").read_text())
@@ -272,7 +270,6 @@ SAVED = {  # what is wrong with a set, by what it says of itself and its files
 
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_set_without_an_end_is_refused(name: str, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
     parts = {part: datasets.Dataset.from_dict({"a": [None] * 99}) for part in ("train", "test")}
     datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "mine"))
     file, spoil, message = SAVED[name]
@@ -286,7 +283,6 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nulls take no bytes, and batches may be compressed: 2 KB were read for minutes."""
-    datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"a": [None] * 99, "b": [1.0] * 99})
     datasets.DatasetDict(train=data, test=data).save_to_disk(str(tmp_path / "mine"))
     size = sum(one.data.nbytes for one in (data, data))
@@ -301,7 +297,6 @@ def test_few_bytes_of_arrow_stand_for_no_more_than_the_bounds(
 
 def test_a_saved_set_with_two_splits_for_a_part_is_refused(tmp_path: Path) -> None:
     """The last of two was taken, without a word."""
-    datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"a": [1.0] * 9})
     datasets.DatasetDict(train=data, Training=data, test=data).save_to_disk(str(tmp_path / "mine"))
     with pytest.raises(UserError, match="several splits for the train part"):
@@ -312,7 +307,6 @@ def test_few_bytes_of_parquet_stand_for_no_more_texts_than_memory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal texts are kept once: 1,194 bytes stood for six gigabytes."""
-    arrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
     table = arrow.table(
         {"a": ["x" * 100] * 50, "b": [b"y"] * 50, "c": [None, "z"] * 25, "n": [1] * 50}
     )
@@ -339,7 +333,6 @@ def test_few_bytes_of_parquet_stand_for_no_more_texts_than_memory_holds(
 
 
 def test_pictures_that_a_saved_set_names_are_not_opened(tmp_path: Path) -> None:
-    datasets, arrow, parquet = map(pytest.importorskip, ("datasets", "pyarrow", "pyarrow.parquet"))
     named = [{"bytes": None, "path": str(tmp_path / "secret")}]
     table = arrow.table({"text": arrow.array(named, datasets.Image.pa_type)})
     info = {"features": datasets.Features(text=datasets.Image()).to_dict()}

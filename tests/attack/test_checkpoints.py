@@ -11,8 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 import hostile
-
-pytest.importorskip("torchvision")
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image.networks import exports, pretrained

@@ -27,7 +27,6 @@ from contrastbench.losses import LossSpec
 from hostile import pickled, watched
 from made_records import made
 
-pytest.importorskip("matplotlib")
 CANARY = """
 from pathlib import Path
 from shutil import copyfile

@@ -25,7 +25,6 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
-pytest.importorskip("matplotlib")
 NAMES = ("csv:r&d.csv", "csv:<svg onload=alert(1)>.csv", "csv:a\"b'.csv", "csv:]]>.csv")
 ROWS = "seeds: 0-1\nlosses: [infonce, adnce]\ndomains: {{tabular: {{datasets: {0}}}}}\n"
 

@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import raw_files
 from counts import dice, times
 from damaged import attack
-
-pytest.importorskip("PIL")
-for library in ("datasets", "pandas", "pyarrow", "rdkit"):
-    pytest.importorskip(library)
-import raw_files  # noqa: E402 - once its libraries are there
 
 FLIPS, CUTS = times(100), 20
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries, about damage

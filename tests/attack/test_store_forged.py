@@ -23,7 +23,6 @@ from contrastbench.losses.spec import LossSpec
 from counts import dice, times
 from made_records import record_of
 
-pytest.importorskip("matplotlib")
 SUITE = "seeds: 0-2\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce, adnce]\n"
 DETAILS = {
     **{"folds": [50.0, 50.0], "inner": [60.0, 61.0], "loss_by_epoch": [3.0, 2.0, 1.0]},

@@ -21,7 +21,6 @@ from counts import dice, times
 from forked import Lives, lives
 from made_records import made
 
-pytest.importorskip("matplotlib")
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {

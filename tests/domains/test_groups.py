@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import made_images
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.samples import draw_share
 from contrastbench.domains.scoring.svm import linear_folds, svm_folds
 from contrastbench.losses import UserError
-
-for library in ("PIL", "torch_geometric", "rdkit"):
-    pytest.importorskip(library)
-import made_images  # noqa: E402 - once its libraries are there
 
 OF = [k // 4 for k in range(60)]  # the group of each sample
 MAKE_GRAPHS = """

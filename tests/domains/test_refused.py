@@ -10,32 +10,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
-from contrastbench.domains import saved
-from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.tabular import data as tables
-from contrastbench.domains.tabular import separated
-from contrastbench.losses import UserError
-
-pytest.importorskip("pandas")
-pytest.importorskip("PIL")
-pytest.importorskip("networkx")
-pytest.importorskip("torch_geometric")
-pytest.importorskip("rdkit")
-import pandas as pd
-
 import made_images
+from contrastbench.domains import saved
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data import own as data
 from contrastbench.domains.image.data.own import load_images
+from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.sentence.data import read_corpus
 from contrastbench.domains.sentence.domain import read_any
+from contrastbench.domains.tabular import data as tables
+from contrastbench.domains.tabular import separated
 from contrastbench.domains.tabular.data import load_rows
+from contrastbench.losses import UserError
 
 READ: dict[str, Callable[..., Any]] = {
     "tabular": lambda name, root, drop=(), **options: load_rows(
@@ -157,7 +150,6 @@ def test_a_packed_csv_of_too_many_bytes_is_refused(
 def test_a_parquet_file_of_too_many_rows_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     pd.read_csv(io.StringIO("a,colour,y\n" + ROWS)).to_parquet(path)
     monkeypatch.setattr(saved, "MAX_NUMBERS", 100)

@@ -14,7 +14,6 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import get_loss
 from contrastbench.losses.registry import ALIASES, FAMILIES, LIBRARY, OURS, describe, load
 
-pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
 PAGES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loss_pages.py"))
 

@@ -7,15 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-
-pytest.importorskip("PIL")
-pytest.importorskip("torch_geometric")
-pytest.importorskip("transformers")
-pytest.importorskip("pandas")
-import pandas as pd
 from PIL import Image
 from sklearn.base import clone
 from torch_geometric.data import Batch, Data
@@ -382,7 +378,6 @@ def test_files_of_an_export_have_the_modes_of_others(tmp_path: Path, bench) -> N
 
 def molecules(folder: Path, *graphs: str) -> None:
     """A file for each path of nodes with these labels, such as "CNO"."""
-    networkx = pytest.importorskip("networkx")
     folder.mkdir()
     for k, labels in enumerate(graphs):
         graph = networkx.path_graph(len(labels))

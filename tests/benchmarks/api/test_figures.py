@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("PIL")
 ROOT = Path(__file__).parents[3]
 FIGURES = ROOT / "examples" / "figures"
 SHARED = ("common", "gaussians")

@@ -155,7 +155,6 @@ def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
 
 
 def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     rows = "".join(f"{3 * i},{i % 7},{'ab'[i % 2]}\n" for i in range(200))
     (tmp_path / "mine.csv").write_text("x,y,kind\n" + rows)
     words = [*TABLE, "--dataset", "csv:mine.csv", "--target", "kind", "--tiny", "--json"]
@@ -169,7 +168,6 @@ def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
 
 
 def test_data_are_checked_without_a_training(bench, tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     rows = [f"{i % 9},{3 * i},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "fine.csv").write_text("\n".join(["x,y,kind", *rows]))
     (tmp_path / "twice.csv").write_text("\n".join(["x,y,kind", *rows, *rows]))

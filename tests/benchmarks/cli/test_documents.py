@@ -14,8 +14,6 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.laws import check_loss
 from loss_numbers import HEAD, WRITE, families
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("transformers")
 ROOT = Path(__file__).parents[3]
 AGENTS = ROOT / "AGENTS.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

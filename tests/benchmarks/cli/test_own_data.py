@@ -4,9 +4,12 @@ import json
 import shlex
 from pathlib import Path
 
+import datasets
 import numpy as np
+import pandas as pd
 import pytest
 
+import made_images
 from contrastbench.domains.own import find_path
 from contrastbench.errors import UserError
 
@@ -24,7 +27,6 @@ def table(header: str, rows: list[tuple[object, ...]], between: str = ",") -> st
 
 
 def tables(root: Path) -> None:
-    pd = pytest.importorskip("pandas")
     (root / "mine.csv").write_text(table("x,y,kind", ROWS))
     (root / "train.csv").write_text(table("x,y,kind", ROWS[:150]))
     (root / "test.csv").write_text(table("x,y,kind", ROWS[150:]))
@@ -34,11 +36,10 @@ def tables(root: Path) -> None:
     (root / "parts.tsv").write_text(table("x,y,kind,part", parts, "\t"))
     frame = pd.read_csv(root / "mine.csv")
     frame.to_parquet(root / "mine.parquet")
-    pytest.importorskip("datasets").Dataset.from_pandas(frame).save_to_disk(root / "saved")
+    datasets.Dataset.from_pandas(frame).save_to_disk(root / "saved")
 
 
 def images(root: Path) -> None:
-    made_images = pytest.importorskip("made_images")
     files = {f"pictures/{'ab'[k % 2]}/{k}.jpg": made_images.jpeg(k) for k in range(80)}
     made_images.as_folder(root, files)
     pixels = np.random.default_rng(0).integers(256, size=(80, 8, 8)).astype(np.uint8)
@@ -46,7 +47,6 @@ def images(root: Path) -> None:
 
 
 def sentences(root: Path) -> None:
-    pytest.importorskip("transformers")
     rows = [(f"sentence {k}", f"sentence {k + k % 3}", k % 6) for k in range(40)]
     for name in ("mine.tsv", "dev.tsv", "test.tsv"):
         (root / name).write_text(table("sentence1,sentence2,score", rows, "\t"))
@@ -54,7 +54,6 @@ def sentences(root: Path) -> None:
 
 
 def graphs(root: Path) -> None:
-    pytest.importorskip("torch_geometric")
     code = PAGE.split("```python\n")[1].split("```")[0]
     (root / "my_graphs.py").write_text(code)
     for folder in ("TOY", "molecules"):

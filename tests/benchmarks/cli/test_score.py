@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest.importorskip("PIL")
-
+import made_images
 from contrastbench.domains.base import Exports
 from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
@@ -91,7 +90,6 @@ def test_an_encoder_scores_again_as_its_record_says(
 
 
 def test_an_encoder_of_ones_own_table_scores_it_under_another_name(tmp_path: Path, bench) -> None:
-    pytest.importorskip("pandas")
     rows = [f"{k % 7},{k % 5},{'xy'[k % 2]}" for k in range(60)]
     (tmp_path / "own.csv").write_text("\n".join(["a,b,kind", *rows]))
     (tmp_path / "named.csv").write_text("\n".join(["a,b,class", *rows]))
@@ -155,7 +153,6 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
 
 def test_the_fix_of_an_error_is_an_option_that_scoring_has(tmp_path: Path, bench) -> None:
     """Scoring has no recipe, so it may not name one."""
-    made_images = pytest.importorskip("made_images")
     exported(tmp_path / "image")
     few = made_images.folder(tmp_path / "few", count=2, side=8)
     graphs = "import torch\nfrom torch_geometric.data import Data\n\ndef few():\n    "

@@ -16,9 +16,6 @@ from contrastbench.errors import UserError
 from made_records import made
 from wrong_losses import PAGE, mistake
 
-pytest.importorskip("pandas")
-
-
 Bench = Callable[..., tuple[int, str, str]]
 NAME = "=a\x1b]0;owned\a\x9b2J\u202e\x7f\n+b"  # a title, a cleared screen, a turned line, a new one
 IN_YAML = "=a\n+b"  # a table's file may not have the others

@@ -93,7 +93,6 @@ def test_functions_of_a_user_get_steps_and_epochs_and_change_no_number(tmp_path:
 
 
 def test_validation_scores_reach_a_function_of_a_user(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
     seen: list[tuple[int, dict[str, float]]] = []
     recipe = {"epochs": 1, "limit": 48, "batch_size": 16, "eval_every": 2, "pooler": "cls"}
     hook = lambda *about: seen.append(about)  # noqa: E731

@@ -92,9 +92,6 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_domain_has_a_validation_score_to_choose_by(domain: str, tmp_path: Path) -> None:
-    pytest.importorskip(
-        {"graph": "torch_geometric", "sentence": "transformers"}.get(domain, "torch")
-    )
     about = declaration(domain)
     experiment = Experiment(domain, about.default, LossSpec("infonce"), about.tiny)
     record, _ = run_cell(experiment, 0, Options(tmp_path, device="cpu"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.io import read_tu_data
 
 from contrastbench.domains.graph import DATASETS, data
 from contrastbench.domains.graph.data import (
@@ -164,7 +165,6 @@ def test_equal_to_torch_geometrics_reading(
     name: str, shared: Callable[..., Path], tmp_path: Path
 ) -> None:
     archive = shared("data", "tudataset", f"{name}.zip")
-    read_tu_data = pytest.importorskip("torch_geometric.io").read_tu_data
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path)
     theirs, slices, _ = read_tu_data(str(tmp_path / name), name)

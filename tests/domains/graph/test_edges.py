@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric import nn
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load_graphs
@@ -51,7 +52,6 @@ def domain(name: str, **recipe: object) -> GraphDomain:
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3])
 def test_layers_equal_torch_geometrics_gineconv(numbered: Graphs, ratio: float) -> None:
-    nn = pytest.importorskip("torch_geometric.nn")
     recipe = GraphRecipe(augmentation="edges", edge_ratio=ratio)
     graphs = augment(add_loops(numbered), recipe, generator(CPU, 0)) if ratio else numbered
     torch.manual_seed(0)

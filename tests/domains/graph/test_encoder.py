@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 import torch
+from torch_geometric import nn
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load_graphs, union
@@ -30,7 +31,6 @@ def graphs() -> Graphs:
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_layers_equal_torch_geometrics_ginconv(graphs: Graphs, symmetric: bool) -> None:
-    nn = pytest.importorskip("torch_geometric.nn")
     if not symmetric:
         graphs = augment(
             graphs,

@@ -17,7 +17,6 @@ from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.graph.tasks import task_part
 from contrastbench.losses import UserError
 
-pytest.importorskip("rdkit", reason="the extra molecule is not installed")
 CPU = torch.device("cpu")
 # of ogb 1.3.6's smiles2graph with rdkit 2026.9.1: charges, radicals, stereo, rare kinds
 GOLDEN = json.loads(Path(__file__).with_name("molecules.json").read_text())

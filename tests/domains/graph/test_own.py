@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric import datasets
+from torch_geometric.data import Data
 
 from contrastbench.domains.graph import GraphRecipe, own
 from contrastbench.domains.graph.data import load_graphs
@@ -49,7 +51,6 @@ def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:
 
 
 def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
-    pytest.importorskip("networkx")
     expected = own.load_own_graphs(f"folder:{tu(tmp_path / 'TOY')}", None)[1]
     folder = tmp_path / "files"
     folder.mkdir()
@@ -63,7 +64,6 @@ def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
 
 
 def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch_geometric")
     monkeypatch.chdir(tmp_path)
     start = "import sys\nimport torch\nfrom torch_geometric.data import Data\ndef graphs():\n"
     parts = "x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([k % 2])"
@@ -96,7 +96,6 @@ def test_a_function_is_run_anew_with_the_modules_that_it_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes and times of edited code may be as before, and old bytecode may lie beside it."""
-    pytest.importorskip("torch_geometric")
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
         "import torch\nfrom helper import COUNT\nfrom torch_geometric.data import Data\n"
@@ -178,7 +177,6 @@ def test_loops_and_files_without_a_class_are_counted(tmp_path: Path) -> None:
 
 
 def test_edge_attributes_are_named() -> None:
-    Data = pytest.importorskip("torch_geometric.data").Data
     loop = torch.tensor([[0], [1]])
     graphs = [Data(edge_index=loop, y=k, num_nodes=2) for k in range(2)]
     graphs[1].edge_attr = torch.ones(1, 3)
@@ -188,8 +186,6 @@ def test_edge_attributes_are_named() -> None:
 def test_a_set_of_torch_geometric_is_read_by_its_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    datasets = pytest.importorskip("torch_geometric.datasets")
-    Data = pytest.importorskip("torch_geometric.data").Data
     loop, asks = torch.tensor([[0], [1]]), []
 
     def made(root: str, name: str) -> list[object]:
@@ -225,12 +221,8 @@ def test_what_is_not_read_of_files_is_named(text: str, named: str, tmp_path: Pat
 
 
 def test_what_is_not_read_of_graphs_is_named(tmp_path: Path) -> None:
-    torch_geometric = pytest.importorskip("torch_geometric")
     ring, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([[6.0], [7.0], [6.0]])
-    made = [
-        torch_geometric.data.Data(x=x, edge_index=ring, y=k % 2, pos=torch.ones(3, 2), z=x[:, 0])
-        for k in range(4)
-    ]
+    made = [Data(x=x, edge_index=ring, y=k % 2, pos=torch.ones(3, 2), z=x[:, 0]) for k in range(4)]
     graphs, notes = own.of_data("mine", made)
     assert notes[own.FURTHER] == ["pos", "z"]
     assert sum(found_by(NOTES, graphs).values()) == 12, "a code of each node"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.graph import DATASETS, GraphRecipe
@@ -43,7 +44,6 @@ def test_answers_stand_behind_the_file(tmp_path: Path) -> None:
 
 
 def test_answers_of_torch_geometrics_data() -> None:
-    Data = pytest.importorskip("torch_geometric.data").Data
     edge, y = torch.tensor([[0], [1]]), torch.tensor([[1.0, math.nan]])
     graphs, _ = of_data("mine", [Data(edge_index=edge, y=y, num_nodes=2)] * 2)
     assert graphs.y[:, 0].tolist() == [1, 1]

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-pytest.importorskip("PIL")
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.preprocessing import Preprocessing, policies, published_policy
 from contrastbench.domains.image.sampling import held_out_split

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import datasets
 import pytest
 import torch
 
@@ -76,7 +77,6 @@ def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
 
 
 def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
     cells = [row.split("\t") for row in ROWS]
     columns = {
         "sentence1": [row[0] for row in cells],

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -14,9 +15,6 @@ from contrastbench.domains.tabular.columns import Columns, fit
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.losses import UserError
-
-pytest.importorskip("pandas")
-
 
 FIT = np.arange(0, 400, 2)
 
@@ -140,8 +138,6 @@ def test_names_of_categories_are_words(column: list[str], tmp_path: Path) -> Non
     assert "v" in read(tmp_path, column).names
 
 
-pd = pytest.importorskip("pandas")
-
 DAYS = [date(2019 + k % 3, 1 + k % 12, 1 + (7 * k) % 28) for k in range(30)]
 SINCE_1970 = [float((day - date(1970, 1, 1)).days) for day in DAYS]
 
@@ -187,7 +183,6 @@ def test_classes_stay_classes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["dates", "times", "zoned"])
 def test_dates_of_a_parquet_file_are_dates(kind: str, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     zone = UTC if kind == "zoned" else None
     times = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in DAYS]
     frame = pd.DataFrame({"day": DAYS if kind == "dates" else times, "y": ["no", "yes"] * 15})

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
 from contrastbench.domains.tabular import DATASETS, data
 from contrastbench.domains.tabular.data import load_rows, read_covertype, read_higgs
 from contrastbench.losses import UserError
-
-pd = pytest.importorskip("pandas")
 
 
 def write(path: Path, text: str) -> str:
@@ -50,7 +49,6 @@ def test_a_csv_has_numbers_words_and_holes(tmp_path: Path) -> None:
 
 
 def test_parquet_is_the_same_table_as_csv(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     name = write(tmp_path / "t.csv", MIXED)
     pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
     assert load_rows(f"parquet:{tmp_path / 't.parquet'}", "y")[1] == load_rows(name, "y")[1]

@@ -161,7 +161,6 @@ def csv(path: Path, rows: int, test_rows: set[int] = frozenset()) -> str:
 
 def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
     """The test rows are spoiled, and training and selection must not notice."""
-    pytest.importorskip("pandas")
     from contrastbench.domains.tabular.data import load_rows
     from contrastbench.domains.tabular.preprocessing import split_rows
 
@@ -190,7 +189,6 @@ def test_test_rows_change_no_number_but_the_score(tmp_path: Path) -> None:
 def test_what_was_left_out_is_told_and_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("pandas")
     path = tmp_path / "t.csv"
     name = csv(path, 100)
     lines = path.read_text().splitlines()
@@ -222,7 +220,6 @@ def test_fewer_rows_than_a_batch_are_one_batch() -> None:
 
 
 def test_rows_that_are_in_two_parts_are_counted(tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     rows = [f"{k % 3},{'b' if k % 7 == 0 else 'a'},{'no' if k % 2 else 'yes'}" for k in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["x,w,kind", *rows]))
     report = domain(0, f"csv:{tmp_path / 't.csv'}", target="kind").report(trained=False)

@@ -3,8 +3,12 @@
 from decimal import Decimal
 from pathlib import Path
 
+import datasets
 import numpy as np
+import pandas as pd
+import pyarrow as arrow
 import pytest
+from pyarrow import parquet
 from sklearn.utils import Bunch
 
 from contrastbench.domains.own import read_unchanged
@@ -12,8 +16,6 @@ from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.preprocessing import split_rows
 from contrastbench.domains.tabular.separated import ZEROS_NOTE
 from contrastbench.losses import UserError
-
-pd = pytest.importorskip("pandas")
 
 
 def frame(rows: int, start: int = 0) -> "pd.DataFrame":
@@ -87,7 +89,6 @@ def test_truth_values_with_a_hole_in_one_file(tmp_path: Path) -> None:
 
 
 def test_decimals_and_very_large_numbers_are_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     table = frame(20).assign(price=[Decimal(k) / 4 for k in range(20)])
     table.to_parquet(tmp_path / "a.parquet")
     assert load_rows("parquet:a.parquet", "y", tmp_path)[0].names == ("a", "price")
@@ -96,7 +97,6 @@ def test_decimals_and_very_large_numbers_are_numbers(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
     parts = {"train": frame(20), "validation": frame(4, 20), "test": frame(6, 24)}
     splits = {name: datasets.Dataset.from_pandas(part) for name, part in parts.items()}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "mine")
@@ -114,11 +114,9 @@ def test_a_folder_of_the_datasets_library(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["parquet:t.parquet", "hf:t.parquet"])
 def test_a_doubled_name_is_refused(name: str, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    pytest.importorskip("datasets")
     columns = [list(range(20)), *[["no", "yes"] * 10] * 2]
     rows = arrow.table(columns, names=["a", "y", "y"])
-    arrow.parquet.write_table(rows, tmp_path / "t.parquet")
+    parquet.write_table(rows, tmp_path / "t.parquet")
     with pytest.raises(UserError, match="several columns have the name y: rename or remove them"):
         load_rows(name, "y", tmp_path)
 
@@ -202,8 +200,6 @@ def test_rows_that_a_stray_quote_swallows_are_noted(tmp_path: Path) -> None:
 
 
 def test_nested_columns_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     for value, fault in (([1, 2], "holds lists"), ({"b": 1}, "is no single value")):
         columns = {"a": [value] * 20, "y": ["no", "yes"] * 10}
         parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
@@ -265,7 +261,6 @@ def no_network(*_: object, **__: object) -> None:
 
 @pytest.mark.filterwarnings("ignore:Invalid cache")  # of scikit-learn, which asks twice
 def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("datasets")
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", no_network)  # its arguments are checked
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", no_network)
     for name, said in {
@@ -279,7 +274,6 @@ def test_sets_of_others_need_a_network_or_one_line_says_so(monkeypatch: pytest.M
 def test_a_set_of_the_hub_is_that_of_its_revision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    datasets = pytest.importorskip("datasets")
     asks: list[tuple[object, ...]] = []
 
     def info(self: object, name: str, revision: str | None) -> Bunch:
@@ -347,7 +341,6 @@ def test_a_column_may_be_called_self(tmp_path: Path) -> None:
 
 
 def test_numbers_kept_as_texts_are_named(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     table = pd.DataFrame({"v": NOISE.astype(str), "y": KINDS})
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(UserError, match="column v has numbers kept as texts: save them"):
@@ -368,7 +361,6 @@ def test_rows_that_are_equal_but_for_noise_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_named_index_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
     frame(20).set_index(DAYS[:20].rename("when")).to_parquet(tmp_path / "t.parquet")
     notes = load_rows("parquet:t.parquet", "y", tmp_path)[0].notes
     assert notes == {"index of pandas, left out": ["when"]}

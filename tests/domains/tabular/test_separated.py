@@ -8,8 +8,6 @@ import pytest
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.losses import UserError
 
-pytest.importorskip("pandas")
-
 VALUES = [0.5 + 3 * k for k in range(20)]
 
 

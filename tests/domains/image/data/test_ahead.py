@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest.importorskip("PIL")
-
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import domain as image_domain
 from contrastbench.domains.image.data import decode, files

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("PIL")
 from PIL import Image
 from torchvision.transforms import functional as F
 

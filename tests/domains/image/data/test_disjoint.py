@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest.importorskip("PIL")
-pytest.importorskip("pandas")
 import raw_files
 from contrastbench.domains.base import PairsByClass
 from contrastbench.domains.image.data.datasets import DATASETS

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("PIL")
 from PIL import Image
 
 from contrastbench.domains import own

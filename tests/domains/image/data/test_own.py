@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 import torch
@@ -161,7 +162,6 @@ def test_equal_and_empty_images_are_counted(tmp_path: Path) -> None:
 
 
 def test_pictures_of_the_datasets_library_are_those_of_a_folder(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
     root = made_images.folder(tmp_path / "folder", ("train", "val", "test"))
     names = ("ox", "cat", "dog")
     kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=[*names])}

@@ -10,22 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.datasets import load_digits
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import DECLARATION, ImageRecipe
-from contrastbench.domains.image.data.own import load_images
-from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.losses import get_loss
-from made_images import CPU
-
-pytest.importorskip("PIL")
-from PIL import Image
-
 from contrastbench.domains.image.data import archives, binaries
 from contrastbench.domains.image.data.datasets import DATASETS, IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, Images
-from made_images import as_folder, declare, declared, jpeg, noise, refused, unread
+from contrastbench.domains.image.data.own import load_images
+from contrastbench.domains.image.domain import ImageDomain
+from contrastbench.losses import get_loss
+from made_images import CPU, as_folder, declare, declared, jpeg, noise, refused, unread
 from raw_files import CIFAR_10, CIFAR_100, small, tarred, zipped
 
 

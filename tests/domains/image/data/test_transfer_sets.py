@@ -8,8 +8,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 import torch
-
-pytest.importorskip("PIL")
 from scipy.io import savemat
 
 from contrastbench.domains.image.data import transfer_sets

@@ -6,20 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torchvision.models import get_model
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
+from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image import ImageRecipe
+from contrastbench.domains.image.networks import pretrained
+from contrastbench.domains.image.networks.inception import CaffePixels, Inception
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet, Shortcut
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import both_views
-
-pytest.importorskip("torchvision")
-from torchvision.models import get_model
-
-from contrastbench.domains.download import file_sha256
-from contrastbench.domains.image.networks import pretrained
-from contrastbench.domains.image.networks.inception import CaffePixels, Inception
 from made_images import refused
 
 SMALL = {"width": 0.0625, "projection": (8, 6), "precision": "float32", "size": 8}

@@ -16,12 +16,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
-pytest.importorskip("timm")
 from PIL import Image
 from timm.data.auto_augment import AugmentOp, rand_augment_transform
 from timm.data.random_erasing import RandomErasing
+from torch import Tensor
 
 from contrastbench.domains.image.views import policies
 from contrastbench.domains.image.views import randaugment as r

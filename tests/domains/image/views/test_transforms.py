@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-
-pytest.importorskip("torchvision")
 import torchvision.transforms as T
+from torch import Tensor
 from torchvision.transforms import functional as F
 
 from contrastbench.domains.image.preprocessing import published_policy
