@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.losses.spec import LossSpec
@@ -33,6 +33,7 @@ def test_every_release_has_its_record() -> None:
 @pytest.mark.parametrize("name", READ)
 def test_a_record_of_an_earlier_release_is_understood(name: str) -> None:
     record = store.read_record(RELEASES / f"{name}.json")
+    schema.check_fields(record, name)
     about = scored_parts(record)
     choice = about.validation if about.validation is None else round(about.validation, 2)
     read = (len(about.folds), len(about.inner), about.samples, about.test_part, choice)

@@ -10,15 +10,14 @@ from threading import Thread
 from typing import ClassVar
 
 import pytest
-import torch
 
 import senteval
 from contrastbench.domains import download
 from contrastbench.domains.declaration import Dataset
-from contrastbench.domains.registry import fetch_declared, make_recipe
+from contrastbench.domains.registry import fetch_declared
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
-from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.losses import UserError
+from opened import opened
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -147,9 +146,8 @@ def test_a_hub_without_the_file_is_one_line(hub: type[Hub]) -> None:
 def test_downloaded_sets_are_those_of_the_folder(hub: type[Hub], tmp_path: Path) -> None:
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive/senteval.tar").write_bytes(hub.files["senteval.tar"])
-    recipe, cpu = make_recipe("sentence", {}), torch.device("cpu")
     roots = (None, tmp_path / "made", tmp_path / "archive")
-    downloaded, *others = (SentenceDomain("sts", recipe, 0, root, cpu) for root in roots)
+    downloaded, *others = (opened("sentence", "sts", root) for root in roots)
     for other in others:
         assert other.scored == downloaded.scored
     assert len(downloaded.corpus[0]) == 40

@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.probe import FILE, read_probe, write_probe
@@ -18,6 +17,7 @@ from contrastbench.domains.scoring import linear, svm
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
+from opened import opened
 
 
 def test_the_svm_is_the_one_that_graphs_say() -> None:
@@ -31,8 +31,7 @@ def test_idle_keys_of_graphs_change_no_view(augmentation: str) -> None:
     """And every ratio that is not idle does."""
 
     def view(**changed: Any) -> list[Tensor]:
-        recipe = GraphRecipe(augmentation=augmentation, **changed)
-        domain = GraphDomain("motifs", recipe, 0, None, torch.device("cpu"))
+        domain = opened("graph", "motifs", augmentation=augmentation, **changed)
         graphs = next(iter(domain.batches(0)))[1]
         return [graphs.x, graphs.edge_index, graphs.node_ptr]
 

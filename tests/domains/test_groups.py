@@ -1,5 +1,6 @@
 """Groups, such as the pictures of one patient, stay in one part, whatever the samples are."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 import made_images
-from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.samples import draw_share
 from contrastbench.domains.scoring.svm import linear_folds, svm_folds
 from contrastbench.losses import UserError
+from opened import opened
 
 OF = [k // 4 for k in range(60)]  # the group of each sample
 MAKE_GRAPHS = """
@@ -49,20 +50,17 @@ def test_groups_stay_whole(
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
 
-    def opened(**more: object) -> Any:
-        made = make_recipe(domain, recipe | more)
-        return domain_class(domain)(name, made, 0, None, made_images.CPU)
-
-    found, every = opened(groups=groups), np.arange(60)
+    made = partial(opened, domain, name, **recipe)
+    found, every = made(groups=groups), np.arange(60)
     samples = found.samples(False)
     named, parts = np.array(samples.groups), np.cumsum([*samples.parts.values()])[:-1]
     of_parts = ((part, np.setdiff1d(every, part)) for part in np.split(every, parts))
     assert not any({*named[a]} & {*named[b]} for a, b in samples.draws or of_parts)
     assert (len(named), len({*named})) == (60, 15)
     with pytest.raises(UserError, match=r"unknown|no array|no regular"):
-        opened(groups="(x")
+        made(groups="(x")
     if name != "folder:.":  # whose third column is then a task
-        assert opened().data_hash(False) != found.data_hash(False), "of other parts"
+        assert made().data_hash(False) != found.data_hash(False), "of other parts"
 
 
 def test_whoever_knows_a_group_alone_is_no_better_than_chance() -> None:

@@ -1,8 +1,8 @@
 """What recipes say of pairings, without torch, is what their contrasts are; so is an index."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,9 +16,10 @@ from contrastbench.benchmarks.running.domain_laws import (
 )
 from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
+from opened import tiny
 
 
 @pytest.mark.parametrize(
@@ -83,22 +84,18 @@ def test_every_domain_pairs_two_views_by_default(domain: str) -> None:
 LIMIT = {"limit": 40, "batch_size": 8}
 
 
-def opened(name: str, **recipe: Any) -> Any:
-    about = declaration(name)
-    dataset = "motifs" if name == "graph" else about.default
-    values = make_recipe(name, {**about.tiny, **LIMIT, **recipe})
-    return domain_class(name)(dataset, values, 0, None, torch.device("cpu"))
+small = partial(tiny, **LIMIT)
 
 
 def test_the_index_of_a_row_finds_it() -> None:
-    domain = opened("tabular", views="none", pretraining="train+validation")
+    domain = small("tabular", views="none", pretraining="train+validation")
     for batch in domain.batches(1):
         (contrast, _) = domain.contrasts(domain.model(), batch)
         assert torch.equal(domain.pretraining.x[contrast.index], domain.views(batch)[0])
 
 
 def test_the_index_of_a_graph_finds_it() -> None:
-    domain = opened("graph")
+    domain = small("graph")
     for batch in domain.batches(1):
         (contrast,) = domain.contrasts(domain.model(), batch)
         sizes = domain.graphs.node_ptr.diff()[contrast.index]
@@ -106,14 +103,14 @@ def test_the_index_of_a_graph_finds_it() -> None:
 
 
 def test_the_index_of_a_sentence_finds_it() -> None:
-    domain = opened("sentence")
+    domain = small("sentence")
     batch = next(iter(domain.batches(1)))
     (contrast,) = domain.contrasts(domain.model(), batch)
     assert [domain.corpus.rows[row][0] for row in contrast.index.tolist()] == batch.sentences
 
 
 def test_the_index_of_an_image_finds_it() -> None:
-    domain = opened("image", pairing="own_view")
+    domain = small("image", pairing="own_view")
     batch = next(iter(domain.batches(1)))
     for contrast in domain.contrasts(domain.model(), batch):
         labels = domain.splits["train"].labels[contrast.index]
@@ -121,7 +118,7 @@ def test_the_index_of_an_image_finds_it() -> None:
 
 
 def test_a_wrong_index_breaks_the_law() -> None:
-    domain = opened("tabular", pairing="both_views")
+    domain = small("tabular", pairing="both_views")
     (contrast,) = domain.contrasts(domain.model(), next(iter(domain.batches(0))))
     check_index(contrast, domain)
     for index, message in (

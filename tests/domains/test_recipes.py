@@ -11,10 +11,11 @@ from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
 from contrastbench.domains.recipe import laid_over
-from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from opened import tiny
 
 
 def test_a_preset_gives_way_to_what_is_named_beside_it() -> None:
@@ -49,16 +50,13 @@ def test_all_and_none_of_the_positives_are_no_shares(domain: str) -> None:
 
 @pytest.mark.parametrize("domain", ["image", "tabular"])
 def test_classes_make_false_negatives_or_take_them_out(domain: str) -> None:
-    about = declaration(domain)
-    values = {**about.tiny, "pairing": "both_views", "batch_size": 32}
 
     def first(**own: Any) -> tuple[Any, Any]:
-        recipe = make_recipe(domain, {**values, **own})
-        opened = domain_class(domain)(about.default, recipe, 0, None, torch.device("cpu"))
-        batch = next(iter(opened.batches(0)))
-        (contrast,) = opened.contrasts(opened.model(), batch)
-        check_facts(contrast, recipe.pairing_facts)
-        return opened.classes(batch), contrast
+        made = tiny(domain, **{"pairing": "both_views", "batch_size": 32, **own})
+        batch = next(iter(made.batches(0)))
+        (contrast,) = made.contrasts(made.model(), batch)
+        check_facts(contrast, made.recipe.pairing_facts)
+        return made.classes(batch), contrast
 
     y, contrast = first(batch_classes=2)
     assert y.unique(return_counts=True)[1].tolist() == [16, 16]

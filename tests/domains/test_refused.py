@@ -22,13 +22,13 @@ from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data import own as data
 from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.domains.sentence.data import read_corpus
 from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import separated
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.losses import UserError
+from opened import opened
 
 READ: dict[str, Callable[..., Any]] = {
     "tabular": lambda name, root, drop=(), **options: load_rows(
@@ -38,9 +38,7 @@ READ: dict[str, Callable[..., Any]] = {
     "sentence": read_any,
     "corpus": read_corpus,
     "graph": load_own_graphs,
-    "recipe": lambda name, root, **values: domain_class(name.split()[0])(
-        name.split()[1], make_recipe(name.split()[0], values), 0, root, made_images.CPU
-    ),
+    "recipe": lambda name, root, **values: opened(*name.split(), root, **values),
 }
 TABLE = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
 
@@ -119,9 +117,8 @@ def test_what_was_once_taken_wrongly_is_said(
     values = {key: yaml.safe_load(value) for key, _, value in pairs}
     values |= {"target": given["--target"]} if "--target" in given else {}
     domain, dataset, trained = given["--domain"], given["--dataset"], given["--loss"] != "none"
-    recipe, cpu = make_recipe(domain, values), made_images.CPU
     try:
-        report = domain_class(domain)(dataset, recipe, 0, None, cpu).report(trained)
+        report = opened(domain, dataset, **values).report(trained)
         said = "\n".join(report.lines(dataset, 1000))
     except UserError as error:
         said = str(error)

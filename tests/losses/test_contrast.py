@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from allocations import Allocations
 from contrastbench.losses import (
     LOSSES,
     Contrast,
@@ -262,19 +262,6 @@ def test_positives_of_a_class_are_not_copied() -> None:
         contrast_bytes = allocations.largest
     assert contrast.positive is None
     assert contrast_bytes <= contrast.positive_key.nbytes < 60e6
-
-
-class Allocations(TorchDispatchMode):
-    """The largest tensor that any operation gives."""
-
-    largest = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(tensor, torch.Tensor):
-                self.largest = max(self.largest, tensor.untyped_storage().nbytes())
-        return result
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from contrastbench.losses import (
-    Loss,
+from contrastbench.losses import Loss, get_loss
+from contrastbench.losses.contrast import (
     both_views,
-    get_loss,
     other_view,
     own_view,
     query_key,

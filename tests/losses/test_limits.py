@@ -45,14 +45,6 @@ def test_limits(name: str, seed: int, pairing: str) -> None:
         check_limit(limit, builder(name, **params), LAW_PAIRINGS[pairing], seed)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_source_and_class_declare_the_same_limits(name: str) -> None:
-    assert type(get_loss(name)).limits == describe(name).limits
-    for limit in describe(name).limits:
-        assert set(limit.at) <= set(describe(name).params)
-        assert set(limit.params) <= set(describe(limit.to).params)
-
-
 def builder(name: str, **params: Any) -> Build:
     """Makes the loss in float64, with some parameters changed."""
     return lambda **changed: with_sample_numbers(get_loss(name, **{**params, **changed}).double())

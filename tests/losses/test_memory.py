@@ -10,18 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from contrastbench.losses import (
-    Contrast,
-    Loss,
-    LossSpec,
-    UserError,
-    both_views,
-    get_loss,
-    indexed,
-    query_key,
-    same_class,
-)
+from contrastbench.losses import LossSpec, UserError, get_loss
 from contrastbench.losses.base import FINITE_HOLE
+from contrastbench.losses.contrast import Contrast, both_views, indexed, query_key, same_class
 from contrastbench.losses.laws import check_loss
 from contrastbench.losses.laws.random_contrasts import random_views
 from contrastbench.losses.library.sogclr import SogCLR
@@ -65,18 +56,6 @@ def test_steps_of_libauc(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_a_training_changes_what_is_kept(name: str) -> None:
-    loss = made(name)
-    loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
-    before = {key: tensor.clone() for key, tensor in loss.state_dict().items()}
-    loss.eval()(paired(random_views(1, 3)[:2], [0, 1, 2]))
-    assert all(torch.equal(before[key], tensor) for key, tensor in loss.state_dict().items())
-    loss.train()(paired(random_views(1, 3)[:2], [0, 1, 5]))
-    changed = (before["log_u"] != loss.log_u).nonzero().flatten().tolist()
-    assert changed == [0, 1, 5]
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_float32_keeps_what_its_exponential_could_not_hold(name: str) -> None:
     loss = get_loss(name, temperature=0.005, **({"eta": 0} if name == "isogclr" else {}))
     loss.prepare_samples(SAMPLES)
@@ -112,9 +91,6 @@ def test_an_index_has_one_number_for_each_sample() -> None:
 
 
 def test_a_record_sums_up_what_is_kept() -> None:
-    loss: Loss = made("isogclr", eta=0.5)
-    loss(paired(random_views(0, 3)[:2], [0, 1, 2]))
-    assert loss.remembered()["mean_temperature"] == loss.temperatures[:3].mean() != 0.1
     sogclr: SogCLR = made("sogclr")
     sogclr(paired(random_views(0, 3)[:2], [0, 1, 2]))
     assert sogclr.remembered()["mean_log_u"] == sogclr.log_u[:3].mean()

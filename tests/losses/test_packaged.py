@@ -6,18 +6,16 @@ import pytest
 import torch
 
 import packaged_losses
-from contrastbench.losses import (
+from contrastbench.losses import LossSpec, UserError, get_loss
+from contrastbench.losses import code as ours
+from contrastbench.losses.contrast import (
     Contrast,
-    LossSpec,
-    UserError,
     both_views,
-    get_loss,
     other_view,
     query_key,
     same_class,
     whole_row,
 )
-from contrastbench.losses import code as ours
 from contrastbench.losses.laws import LAWS, check_loss
 from shared_losses import shown
 

@@ -1,10 +1,18 @@
 """Files that are removed, cut or have a flipped bit: one line names them, or nothing changed."""
 
+import errno
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from contrastbench.losses import UserError
+
+
+def full_disk(*_: object, **__: object) -> NoReturn:
+    """What writes, on a disk that is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def damages(data: bytes, flips: int, rng: random.Random) -> Iterator[bytes]:

@@ -38,6 +38,7 @@ from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import own as own_tables
 from made_images import CPU, as_folder, jpeg, noise
+from tu_files import TU
 
 Files = dict[str, bytes]
 
@@ -132,12 +133,6 @@ def saved_pictures(root: Path) -> None:
     datasets.Dataset.from_dict(rows, features=features).save_to_disk(root / "mine")
 
 
-TU = {
-    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
-    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
-    "graph_labels": "1\n-1\n1\n",
-    "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
-}
 TOY = {f"TOY/TOY_{suffix}.txt": text.encode() for suffix, text in TU.items()}
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="d0" for="node" attr.name="label" attr.type="string"/><graph edgedefault="undirected">

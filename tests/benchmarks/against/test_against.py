@@ -104,7 +104,7 @@ made = Module(0.5)
 '''
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with losses in own.py."""
     (tmp_path / "own.py").write_text(OWN)
@@ -131,20 +131,17 @@ def against(one: str, other: str, pairing: str = "both_views", **params: object)
         ("own.py:surrogate", "different: the gradients are equal, the values are not"),
     ],
 )
-@pytest.mark.usefixtures("own")
 def test_losses_are_equal_up_to_what_is_named(other: str, verdict: str) -> None:
     found = against("infonce", other)
     assert found.verdict == verdict
     assert found.equal == verdict.startswith("equal")
 
 
-@pytest.mark.usefixtures("own")
 def test_a_pull_on_lengths_is_a_difference() -> None:
     verdict = against("infonce", "own.py:no_length").verdict
     assert re.fullmatch(r"different: gradients by .+ % at N = \d+", verdict)
 
 
-@pytest.mark.usefixtures("own")
 def test_an_overflow_of_float32_alone_is_a_difference() -> None:
     found = compare_on_batches(
         CalledLoss("infonce", {"temperature": 0.01}),
@@ -154,7 +151,6 @@ def test_an_overflow_of_float32_alone_is_a_difference() -> None:
     assert all(apart.gradient < 1e-12 for apart in found.given[torch.float64].values())
 
 
-@pytest.mark.usefixtures("own")
 def test_labels_go_to_a_callable_that_takes_them() -> None:
     batch = random_batch(4, 0)
     leaves = batch.leaves(torch.float64)
@@ -247,7 +243,6 @@ def test_lightly_gets_two_views() -> None:
     ],
     ids=lambda x: " ".join(x[-2:]) if isinstance(x, list) else "",
 )
-@pytest.mark.usefixtures("own")
 def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
     code, _, said = bench("check-loss", *words)
     assert code == 2
@@ -255,7 +250,6 @@ def test_a_mistake_is_one_line(bench, words: list[str], message: str) -> None:
     assert said.count("\n") == 1
 
 
-@pytest.mark.usefixtures("own")
 def test_the_table_fits_a_screen(bench) -> None:
     code, out, _ = bench(
         *("check-loss", "infonce(temperature=0.2)"),
@@ -267,7 +261,6 @@ def test_the_table_fits_a_screen(bench) -> None:
     assert "factor" not in out
 
 
-@pytest.mark.usefixtures("own")
 def test_a_different_loss_has_exit_code_1(bench) -> None:
     code, out, _ = bench("check-loss", "adnce", "--against", "own.py:nt_xent")
     assert code == 1

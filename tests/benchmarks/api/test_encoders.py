@@ -19,12 +19,11 @@ from torch_geometric.data import Batch, Data
 import contrastbench as cb
 import made_images
 from contrastbench.benchmarks.running import reproduction
-from contrastbench.domains.registry import domain_class, make_recipe
 from contrastbench.losses import UserError
+from opened import opened
 
 PAGE = (Path(__file__).parents[3] / "docs" / "embedding.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-CPU = torch.device("cpu")
 SMALL = {
     "graph": {"layers": 2, "hidden": 8, "limit": 90, "folds": 3},
     "image": {"width": 1.0, "size": 16, "limit": 200, "batch_size": 32, "projection": (8, 8)},
@@ -50,17 +49,16 @@ def people(rows: int = 60) -> Any:
 
 def export(folder: Path, domain: str, dataset: str, **changes: object) -> Any:
     """The domain whose untrained model was exported, with batch norms that have seen something."""
-    recipe = make_recipe(domain, {**SMALL[domain], **changes})
-    opened = domain_class(domain)(dataset, recipe, 0, None, CPU)
-    model = opened.model()
+    made = opened(domain, dataset, **{**SMALL[domain], **changes})
+    model = made.model()
     for module in model.modules():
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.affine:
             with torch.no_grad():
                 module.running_mean.uniform_(-0.1, 0.1)
                 module.running_var.uniform_(0.5, 1.5)
                 module.weight.uniform_(0.5, 1.5)
-    opened.export(model, folder)
-    return opened, model
+    made.export(model, folder)
+    return made, model
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(reader: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(reader)
     return reader
@@ -98,13 +96,11 @@ def example(*words: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.usefixtures("here")
 def test_an_example_of_the_page_runs(folder: str) -> None:
     made = example(f'cb.encoder("{folder}")')
     assert made["encoder"].domain == FOLDERS[folder][0]
 
 
-@pytest.mark.usefixtures("here")
 def test_an_encoder_is_a_transformer_and_a_module() -> None:
     encoder = example("make_pipeline")["model"][0]
     expected = cb.encoder("table-encoder").embed(people())
@@ -121,9 +117,9 @@ def test_an_encoder_is_a_transformer_and_a_module() -> None:
 
 @pytest.mark.parametrize("folder", ["graph-encoder", "image-encoder", "table-encoder"])
 def test_new_rows_get_classes_and_embeddings(
-    folder: str, bench, reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: str, bench, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(reader)
+    monkeypatch.chdir(here)
     data = {"graph": "motifs", "image": "folder:pictures", "table": "csv:people.csv"}
     words = [folder, "--data", data[folder.partition("-")[0]], "--device", "cpu", "--output"]
     for command, name in (("embed", "a.parquet"), ("predict", "b.csv")):
@@ -142,7 +138,6 @@ def test_new_rows_get_classes_and_embeddings(
     assert (code, complaint.count("\n"), "ends in .parquet or .csv" in complaint) == (2, 1, True)
 
 
-@pytest.mark.usefixtures("here")
 def test_the_encoder_of_a_record_is_trained_again_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,7 +152,6 @@ def test_the_encoder_of_a_record_is_trained_again_once(
         cb.encoder({**record, "loss": "mine.py:Mine", "seed": 1}, results=tmp_path)
 
 
-@pytest.mark.usefixtures("here")
 def test_torchvision_loads_an_image_encoder() -> None:
     made = example("torchvision.models.resnet18")
     pixels = torch.randint(256, (3, 16, 16, 3), dtype=torch.uint8)
@@ -184,7 +178,6 @@ def test_torchvision_knows_every_weight_of_a_resnet(size: int, tmp_path: Path) -
         )
 
 
-@pytest.mark.usefixtures("here")
 def test_torch_geometric_loads_a_graph_encoder() -> None:
     made = example("from torch_geometric.nn import GIN")
     with torch.no_grad():
@@ -218,7 +211,6 @@ ALONE: dict[str, Callable[[], list[Any]]] = {
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.usefixtures("here")
 def test_a_sample_alone_has_its_embedding_among_others(folder: str) -> None:
     encoder, samples = cb.encoder(folder), ALONE[folder]()
     frames = folder == "table-encoder"
@@ -240,12 +232,11 @@ def test_a_sample_alone_has_its_embedding_among_others(folder: str) -> None:
         ("tabular", "csv:people.csv", {}),
     ],
 )
-@pytest.mark.usefixtures("here")
 def test_embeddings_are_those_that_are_scored(
     domain: str, dataset: str, changes: dict, tmp_path: Path
 ) -> None:
-    opened, model = export(tmp_path / "encoder", domain, dataset, limit=None, **changes)
-    expected = opened.embeddings(model).x
+    made, model = export(tmp_path / "encoder", domain, dataset, limit=None, **changes)
+    expected = made.embeddings(model).x
     encoder = cb.encoder(tmp_path / "encoder")
     found = torch.from_numpy(encoder.embed(encoder.read(dataset).data))
     nearest = torch.cdist(expected, found).min(dim=1).values
@@ -253,7 +244,6 @@ def test_embeddings_are_those_that_are_scored(
     assert expected.std(dim=0).max() > 0.01
 
 
-@pytest.mark.usefixtures("here")
 def test_pictures_are_one_in_every_form() -> None:
     encoder = cb.encoder("image-encoder")
     files = encoder.embed("pictures")
@@ -265,7 +255,6 @@ def test_pictures_are_one_in_every_form() -> None:
     assert np.array_equal(encoder.embed([Path("pictures/cat.png"), "pictures/dog.png"]), files)
 
 
-@pytest.mark.usefixtures("here")
 def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
     encoder, frame = cb.encoder("table-encoder"), people()
     expected = encoder.embed("people.csv")
@@ -280,7 +269,6 @@ def test_tables_are_one_in_every_form(tmp_path: Path) -> None:
         encoder.embed(np.zeros((2, 2)))
 
 
-@pytest.mark.usefixtures("here")
 def test_a_batch_of_graphs_and_a_graph_alone_are_taken() -> None:
     encoder = cb.encoder("graph-encoder")
     expected = encoder.embed(graphs())
@@ -318,7 +306,6 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("folder", "data", "message"), FAULTS)
-@pytest.mark.usefixtures("here")
 def test_what_does_not_fit_is_one_line(folder: str, data: Any, message: str) -> None:
     given = pd.DataFrame(data) if isinstance(data, dict) else data
     with pytest.raises(UserError, match=message):

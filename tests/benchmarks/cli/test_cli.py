@@ -363,11 +363,10 @@ def test_downloads_are_verified(bench, tmp_path: Path, monkeypatch: pytest.Monke
     )
     monkeypatch.setitem(DATASETS, "TOY", whole)
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path)
-    assert "not downloaded" in bench("data", "verify", "TOY")[1]
-    (tmp_path / "TOY.zip").write_bytes(b"half")
-    assert "DAMAGED" in bench("data", "verify", "TOY")[1]
-    (tmp_path / "TOY.zip").write_bytes(b"whole")
-    assert "sha256 verified" in bench("data", "verify", "TOY")[1]
+    for data, code, said in ((b"half", 1, "DAMAGED"), (b"whole", 0, "sha256 verified")):
+        (tmp_path / "TOY.zip").write_bytes(data)
+        found, out, _ = bench("data", "verify", "TOY")
+        assert (found, said in out) == (code, True)
     assert bench("data", "fetch", "TOY")[1] == f"TOY: {tmp_path / 'TOY.zip'}\n"
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 from typer.main import get_command
 
-import contrastbench as cb
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
@@ -19,8 +18,6 @@ from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.losses import LOSSES, LossSpec, UserError
 from counts import dice, times
-from resumed import few_sentences
-from trainees import experiment
 
 MINE = """
 from helper import Base
@@ -39,34 +36,6 @@ ODD += [
     *("a: b", "it's", '"q"', "über", "中", "$HOME", "`ls`", "a\\b", "٣", "x" * 200, "- x"),
     "\u2028",
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small() -> Any:
-    """Few and short trials of scorers."""
-    from contrastbench.domains.scoring import linear, logistic, svm
-
-    with few_sentences(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svm, "C_GRID", (1.0,))
-        patch.setattr(svm, "INNER_FOLDS", 2)
-        patch.setattr(logistic, "C_GRID", (1.0,))
-        patch.setattr(linear, "EPOCHS", 2)
-        yield
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_the_command_run_again_gives_the_same_record(bench, domain: str) -> None:
-    work = experiment(domain)
-    options = {"seeds": 3, "device": "cpu", "threads": 1, "results": "first"}
-    recipe = {**work.recipe, "limit": 64} if domain == "image" else work.recipe
-    values = {"params": work.loss.params, "recipe": recipe}
-    (record,) = cb.run(domain, work.loss.name, work.dataset, **values, **options)
-    words = shlex.split(record["command"])
-    code, out, err = bench(*words[1:], "--json", "--results", "again")
-    assert (words[0], code) == ("bench", 0), err
-    again = json.loads(out)
-    for name in ("key", "seed", "metrics", "params", "recipe", "command"):
-        assert again[name] == record[name]
 
 
 def test_the_command_of_own_loss_data_and_settings(bench, tmp_path: Path) -> None:

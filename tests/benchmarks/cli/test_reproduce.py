@@ -18,7 +18,7 @@ from made_records import add
 MINE = "from contrastbench.losses.library.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells of milliseconds, and no records but those of the test."""
     stub_domain.install(monkeypatch)
@@ -43,7 +43,6 @@ def elsewhere(record: Record) -> Record:
     return {**record["environment"], "cpu": "another"}
 
 
-@pytest.mark.usefixtures("stub")
 def test_the_same_numbers_are_equal_to_the_bit(bench) -> None:
     record = stub_domain.cell(Path("results"))
     file = str(store.record_path(Path("results"), record))
@@ -77,7 +76,6 @@ def test_variables_that_decide_arithmetic_are_circumstances(
         assert len(reproduction.Outcome(*pair, reproduction.Spread({}, 0)).circumstances) == differ
 
 
-@pytest.mark.usefixtures("stub")
 def test_where_nothing_differs_any_difference_is_too_much(bench) -> None:
     record = stub_domain.cell(Path("results"))
     for seed in (1, 2):
@@ -111,7 +109,6 @@ def test_samples_by_the_name_of_an_early_release_are_compared(name: str) -> None
         assert outcome.equal == (count == 2)
 
 
-@pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize(("share", "code"), [(0.99, 0), (1.01, 1)])
 def test_machines_may_differ_as_seeds_do(bench, share: float, code: int) -> None:
     results = Path("results")
@@ -144,7 +141,6 @@ def test_the_limit_is_the_median_over_cells_that_were_trained(tmp_path: Path) ->
     assert spread.cells == 3
 
 
-@pytest.mark.usefixtures("stub")
 def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     file = tmp_path / "a" / "mine.py"
@@ -166,7 +162,6 @@ def test_an_own_loss_is_run_from_its_record_once_it_is_trusted(bench, tmp_path: 
     assert (code, "this version makes another experiment of the record" in err) == (2, True)
 
 
-@pytest.mark.usefixtures("stub")
 def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     name, release = "packaged_losses:Vicreg", "1.0"
     monkeypatch.setattr(losses_code, "distributions", lambda: {"packaged_losses": ["theirs"]})
@@ -189,7 +184,6 @@ def test_a_packaged_loss_needs_its_release(bench, monkeypatch: pytest.MonkeyPatc
 LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
 
 
-@pytest.mark.usefixtures("stub")
 def test_what_a_loss_has_learned_is_compared_where_it_is_recorded(bench) -> None:
     record = stub_domain.cell(Path("results"), f"{LEARNED}:Temperature")
     (value,) = record["details"]["learned"].values()
@@ -217,7 +211,6 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.usefixtures("stub")
 @pytest.mark.parametrize(("name", "values", "message"), MISTAKES)
 def test_a_mistake_is_one_line(bench, name: Any, values: Record, message: str) -> None:
     results = Path("results")
@@ -234,7 +227,6 @@ def test_a_mistake_is_one_line(bench, name: Any, values: Record, message: str) -
     assert message in err
 
 
-@pytest.mark.usefixtures("stub")
 def test_a_record_older_than_commands_and_a_setting_is_run_by_its_fields(bench) -> None:
     record = stub_domain.cell(Path("results"))
     del record["command"], record["recipe"]["permuted"]
@@ -245,7 +237,6 @@ def test_a_record_older_than_commands_and_a_setting_is_run_by_its_fields(bench) 
     assert "  not in the record: " in out
 
 
-@pytest.mark.usefixtures("stub")
 def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     record = stub_domain.cell(Path("results"))
 

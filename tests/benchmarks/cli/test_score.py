@@ -14,28 +14,19 @@ from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.exports import open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring import fine_tuning, protocols
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
 from made_images import CPU
-
-METRIC = {"pairing": "balanced", "positives": 3, "projection": (6,), "probe": "retrieval"}
+from opened import opened, tiny
 
 
 def exported(folder: Path, **recipe: object) -> ImageDomain:
-    d = ImageDomain("digits", make_recipe("image", {**DECLARATION.tiny, **recipe}), 0, None, CPU)
+    d = tiny("image", dataset="digits", **recipe)
     assert isinstance(d, Exports)
     d.check_export()
     d.export(d.model(), folder)
     return d
-
-
-@pytest.mark.parametrize("recipe", [{}, METRIC], ids=["before the projection", "the embedding"])
-def test_a_folder_gives_the_features_that_were_scored(recipe: dict, tmp_path: Path) -> None:
-    d = exported(tmp_path / "encoder", **recipe)
-    opened = open_encoder(str(tmp_path / "encoder"), None, CPU)
-    found = opened.preprocessing.features(opened.network, d.splits["test"])
-    assert torch.equal(found.x, d.embeddings(d.model()).x)
 
 
 def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +150,7 @@ def test_the_fix_of_an_error_is_an_option_that_scoring_has(tmp_path: Path, bench
     graphs += "edge = torch.tensor([[0], [1]])\n    "
     graphs += "return [Data(edge_index=edge, y=k % 2, num_nodes=2) for k in range(12)]\n"
     (tmp_path / "few.py").write_text(graphs)
-    graph = domain_class("graph")("motifs", make_recipe("graph", {}), 0, None, CPU)
+    graph = opened("graph", "motifs")
     graph.export(graph.model(), tmp_path / "graph")
     for folder, by, dataset, message in (
         ("image", "linear", f"folder:{few}", "leaves classes empty: use more images"),
@@ -191,6 +182,6 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     ):
         code, _, err = bench("score", *words, "--by", "linear")
         assert (code, message in err, "Traceback" in err) == (2, True, False), err
-    raw = ImageDomain("digits", make_recipe("image", {"encoder": "raw"}), 0, None, CPU)
+    raw = opened("image", "digits", encoder="raw")
     with pytest.raises(UserError, match="encoder=raw has no weights to export"):
         raw.check_export()

@@ -13,6 +13,7 @@ import contrastbench as cb
 from contrastbench.benchmarks.api.cells import run
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.errors import UserError
+from damaged import full_disk
 from made_records import made
 from wrong_losses import PAGE, mistake
 
@@ -125,10 +126,7 @@ ONE_SET = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\
 def test_an_export_that_fails_costs_no_record(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("contrastbench.domains.graph.domain.GraphDomain.export", full)
+    monkeypatch.setattr("contrastbench.domains.graph.domain.GraphDomain.export", full_disk)
     code, out, err = bench(*RUN, "--tiny", "--export", "new")
     assert (code, "accuracy" in out) == (0, True)
     assert "--export new failed (" in err
@@ -181,16 +179,6 @@ def test_a_file_without_its_class(bench, text: str | None, said: str, words: lis
         code, out, err = bench(*words, name)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert said in err
-
-
-@pytest.mark.usefixtures("offline")
-def test_embedded_sets_need_no_download(bench) -> None:
-    Path("my.yaml").write_text(SWEEP)
-    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
-    assert (code, out.splitlines()) == (0, ["motifs: embedded", "graded: embedded"])
-    Path("my.yaml").write_text(SWEEP.replace("graded", "sts"))
-    code, out, _ = bench("data", "fetch", "my.yaml", "--data-root", "root")
-    assert (code, "wiki1m" in out) == (1, True)
 
 
 def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:

@@ -3,14 +3,11 @@
 import re
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from typer.testing import CliRunner
 
+from allocations import Allocations
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import commands
 from contrastbench.benchmarks.perf import image as perf_image
@@ -136,23 +133,9 @@ def test_no_loss_holds_all_scores(name: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(blocks, "CPU_WHOLE", 0)
     monkeypatch.setattr(blocks, "CPU_BLOCK", 2**14)
     monkeypatch.setattr(blocks, "CPU_TILE", 2**6)
-    made = Sizes()
-    with made:
+    with Allocations() as made:
         perf_losses.train_step(name, 512)()
-    assert made.largest < 512**2 / 2
-
-
-class Sizes(TorchDispatchMode):
-    """Keeps the number of numbers of the largest tensor that an operation has made."""
-
-    largest = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
-            if isinstance(tensor, torch.Tensor):
-                self.largest = max(self.largest, tensor.untyped_storage().nbytes() // 4)
-        return made
+    assert made.largest < 4 * 512**2 / 2
 
 
 def test_a_cell_over_its_memory_says_so() -> None:

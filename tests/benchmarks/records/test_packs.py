@@ -500,34 +500,3 @@ def test_the_command_packs_and_unpacks(bench, results: Path) -> None:
         2,
         f"bench: {results / 'nothing'} holds no records: name a folder that holds runs/\n",
     )
-
-
-SUITE = """
-seeds: 0-3
-domains: {graph: {datasets: [MUTAG, DD, NCI1]}}
-losses: [{infonce: {temperature: 0.2}}, {infonce: {temperature: 0.3}}, {adnce: {temperature: 0.2}}]
-"""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("table", "suite.yaml"),
-        ("plan", "suite.yaml"),
-        ("report", "suite.yaml", "--single", "results/page.html"),
-    ],
-    ids=lambda words: " ".join(words[:2]),
-)
-def test_every_command_says_the_same_of_packs(bench, results: Path, words: tuple[str, ...]) -> None:
-    for root in (Path(), results):
-        Path(root / "suite.yaml").write_text(SUITE)
-
-    def said() -> tuple[object, ...]:
-        told = bench(*words, "--results", str(results))
-        return told, {path.name: path.read_bytes() for path in results.glob("*.*")}
-
-    before = said()
-    assert before[0][0] == 0
-    list(packing.pack(results))
-    assert said() == before
-    assert len(packed(results)) == 2

@@ -14,27 +14,23 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.registry import DOMAINS, declaration, domain_class, make_recipe
+from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
+from opened import opened, tiny
 
 LEARNED = Path(__file__).parents[2] / "losses" / "learned.py"
 RECIPE = {"epochs": 2, "limit": 60, "folds": 3, "batch_size": 20}
 
 
-def domain():
-    recipe = make_recipe("graph", RECIPE)
-    return domain_class("graph")("motifs", recipe, 0, None, torch.device("cpu"))
-
-
 def test_a_temperature_is_learned_with_a_rate_of_its_own() -> None:
     loss = get_loss(f"{LEARNED}:Temperature", lr=0.05)
-    train(domain(), loss)
+    train(opened("graph", "motifs", **RECIPE), loss)
     assert loss.temperature.item() != 0.5
     assert loss.params == {"temperature": 0.5, "lr": 0.05}, "a record holds what it was made with"
     optimizer = make_optimizer(
         make_recipe("graph", {"weight_decay": 0.1}),
-        domain().model().parameters(),
+        opened("graph").model().parameters(),
         loss.parameter_groups(),
     )
     assert [(group["lr"], group["weight_decay"]) for group in optimizer.param_groups] == [
@@ -92,11 +88,8 @@ def test_proxies_are_drawn_by_the_seed_for_each_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", [f"{LEARNED}:Proxy", "npair + 0.1*proxy_anchor"])
-@pytest.mark.parametrize(("domain", "dataset"), [("graph", "motifs")])
-def test_a_self_supervised_training_has_no_classes_for_it(
-    domain: str, dataset: str, loss: str, tmp_path: Path
-) -> None:
-    experiment = Experiment(domain, dataset, LossSpec(loss), {"epochs": 1})
+def test_a_self_supervised_training_has_no_classes_for_it(loss: str, tmp_path: Path) -> None:
+    experiment = Experiment("graph", "motifs", LossSpec(loss), {"epochs": 1})
     with pytest.raises(UserError, match=r"needs class labels: .* --recipe pairing=supervised"):
         run_cell(experiment, 0, Options(tmp_path, device="cpu"))
 
@@ -115,16 +108,9 @@ def test_the_peak_of_a_cell_is_its_own(tmp_path: Path) -> None:
 TINY = {"epochs": 2, "limit": 40, "batch_size": 8}
 
 
-def opened(name: str, **recipe: object):
-    about = declaration(name)
-    dataset = "motifs" if name == "graph" else about.default
-    values = make_recipe(name, {**about.tiny, **TINY, **recipe})
-    return domain_class(name)(dataset, values, 0, None, torch.device("cpu"))
-
-
 @pytest.mark.parametrize("name", DOMAINS)
 def test_it_is_prepared_with_the_samples_of_the_domain(name: str) -> None:
-    domain = opened(name)
+    domain = tiny(name, **TINY)
     loss = loss_on_device(get_loss("infonce + isogclr"), domain)
     train(domain, loss)
     _, isogclr = loss.losses
@@ -148,7 +134,7 @@ def test_a_domain_that_does_not_number_its_samples_is_named(
 def test_a_loss_of_the_own_view_says_where_it_is_not_its_papers(
     pairing: str, lines: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    domain = opened("tabular", pairing=pairing)
+    domain = tiny("tabular", **TINY, pairing=pairing)
     capsys.readouterr()
     loss_on_device(get_loss("infonce + dhel"), domain)
     said = capsys.readouterr().err

@@ -14,6 +14,7 @@ from contrastbench.benchmarks.running import scalars
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.losses.spec import LossSpec
+from damaged import full_disk
 
 
 @pytest.fixture(autouse=True)
@@ -111,11 +112,8 @@ def test_a_function_of_a_user_that_raises_fails_the_training(tmp_path: Path) -> 
 def test_a_logger_that_fails_after_it_began_costs_no_training(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    logger = (full if where == "write" else lambda *_: None), full
-    opener = full if where == "begin" else lambda *_: logger
+    logger = (full_disk if where == "write" else lambda *_: None), full_disk
+    opener = full_disk if where == "begin" else lambda *_: logger
     monkeypatch.setitem(scalars.OPENERS, "csv", opener)
     record = run(tmp_path, log=["csv"])
     said = f"{record['details'].get('error')}{capsys.readouterr().err}"

@@ -21,8 +21,9 @@ from contrastbench.benchmarks.sweeps import worker
 from contrastbench.domains.base import Evaluation
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.registry import DOMAINS, declaration
-from contrastbench.losses import UserError, registry
+from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from damaged import full_disk
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
 
@@ -248,10 +249,7 @@ def test_a_folder_that_takes_no_record_is_named_before_the_training(
 
 
 def test_a_disk_that_fills_up_loses_no_number(tmp_path: Path, monkeypatch, capsys) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(runner.store, "publish_record", full)
+    monkeypatch.setattr(runner.store, "publish_record", full_disk)
     with pytest.raises(UserError, match=r"No space left on device.*: the record is printed above"):
         cell(tmp_path)
     assert json.loads(capsys.readouterr().err.splitlines()[-1])["metrics"]["accuracy"] > 0
@@ -290,17 +288,3 @@ def test_an_edited_file_is_another_cell_whatever_its_class_consists_of(tmp_path:
     second, edited = cell(tmp_path, f"{file}:Fixed")
     assert edited != path
     assert second["details"]["loss_by_epoch"] != first["details"]["loss_by_epoch"]
-
-
-def test_a_sum_and_an_alias_are_recorded_by_their_names(tmp_path: Path) -> None:
-    record, _ = cell(tmp_path, "infonce+0.5 * dar", temperature=0.2)
-    assert record["loss"] == "infonce + 0.5*dar"
-    assert record["params"] == {
-        "infonce.temperature": 0.2,
-        "dar.form": "chain",
-        "dar.reduction": "mean",
-    }
-    registry.give_note.cache_clear()
-    with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'"):
-        record, _ = cell(tmp_path, "dcl")
-    assert record["loss"] == "debiased"

@@ -27,10 +27,11 @@ from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.recipe import laid_over
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import Contrast, get_loss
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.spec import LossSpec
+from opened import opened
 from resumed import few_sentences
 
 CPU = torch.device("cpu")
@@ -82,8 +83,7 @@ def test_scores_on_the_way_change_no_number_of_the_training(name: str) -> None:
         values["eval_every"] = 100  # nothing is chosen
 
     def trained(**others: object) -> tuple[torch.nn.Module, History, AnyDomain]:
-        recipe = make_recipe(name, {**values, **others})
-        domain = domain_class(name)(about.default, recipe, 0, None, CPU)
+        domain = opened(name, **{**values, **others})
         torch.manual_seed(0)
         return *train(domain, get_loss("adnce")), domain
 
@@ -109,9 +109,7 @@ def test_a_length_in_steps_is_that_of_as_many_epochs_or_ends_within_one(own: Any
     values = {**about.tiny, "limit": 60, "batch_size": 20, **values}
 
     def trained(**length: int) -> tuple[dict[str, torch.Tensor], History, int]:
-        domain = domain_class(name)(
-            about.default, make_recipe(name, laid_over(values, length)), 0, None, CPU
-        )
+        domain = opened(name, **laid_over(values, length))
         torch.manual_seed(0)
         model, history = train(domain, get_loss("adnce"))
         return model.state_dict(), history, domain.steps()
@@ -168,8 +166,7 @@ def test_permuted_positives_are_what_the_loss_sees() -> None:
         return contrasts
 
     for control in (False, True):
-        recipe = make_recipe("tabular", {"epochs": 1, "batch_size": 32, "permuted": control})
-        made = domain_class("tabular")("wine", recipe, 0, None, CPU)
+        made = opened("tabular", "wine", epochs=1, batch_size=32, permuted=control)
         train(made, get_loss("infonce"), look=look)
     plain, moved = seen[0], seen[len(seen) // 2]
     assert torch.equal(plain.keys, moved.keys)
@@ -177,9 +174,7 @@ def test_permuted_positives_are_what_the_loss_sees() -> None:
 
 
 def graphs() -> AnyDomain:
-    dataset, values = CASES["graph"]
-    recipe = make_recipe("graph", values)
-    return domain_class("graph")(dataset, recipe, 0, None, CPU)
+    return opened("graph", CASES["graph"][0], **CASES["graph"][1])
 
 
 def test_a_training_that_went_on_knows_the_time_of_earlier_processes(
@@ -257,15 +252,23 @@ def test_the_recipe_names_the_optimizer() -> None:
     assert (sgd.param_groups[0]["lr"], sgd.param_groups[0]["momentum"]) == (0.3, 0.8)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"), [("constant", [2, 2, 2, 2]), ("cosine", [2, 1.5, 0.5, 0])]
-)
-def test_the_learning_rate_follows_the_schedule(schedule: str, expected: list[float]) -> None:
-    recipe = GraphRecipe(lr=2.0, schedule=schedule)
+FALL = [1 + math.cos(math.pi * step / 4) for step in range(5)]
+RATES = [  # a schedule of so many steps, how many are done, and the rates from there on
+    ({"schedule": "constant"}, 3, 0, [2, 2, 2, 2]),
+    ({"schedule": "cosine"}, 3, 0, [2, 1.5, 0.5, 0]),
+    *(({"epochs": 4, "warmup": 2}, 8, done, [0, 0.5, 1, 1.5, *FALL][done:]) for done in (0, 1, 3)),
+]
+
+
+@pytest.mark.parametrize(("values", "steps", "done", "expected"), RATES)
+def test_the_learning_rate_follows_the_schedule(
+    values: dict[str, Any], steps: int, done: int, expected: list[float]
+) -> None:
+    recipe = make_recipe("image", {"schedule": "cosine", "lr": 2.0, **values})
     optimizer = make_optimizer(recipe, [nn.Parameter(torch.ones(1))])
-    rates = make_schedule(recipe, optimizer, 3, 1)
+    rates = make_schedule(recipe, optimizer, steps, 2, done)
     seen = []
-    for _ in range(4):
+    for _ in expected:
         seen.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
         rates.step()
@@ -312,20 +315,6 @@ def test_lars_leaves_a_weight_without_an_update() -> None:
     weight.grad = torch.zeros(2, 2)
     make_optimizer(ImageRecipe(optimizer="lars", lr=1.0, weight_decay=0.0), [weight]).step()
     assert weight.tolist() == [[1.0, 1.0]] * 2
-
-
-@pytest.mark.parametrize("done", [0, 1, 3])
-def test_the_learning_rate_rises_before_it_falls(done: int) -> None:
-    recipe = ImageRecipe(lr=2.0, schedule="cosine", epochs=4, warmup=2)
-    optimizer = make_optimizer(recipe, [nn.Parameter(torch.ones(1))])
-    rates = make_schedule(recipe, optimizer, 8, 2, done)
-    seen = []
-    for _ in range(done, 9):
-        seen.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        rates.step()
-    fall = [1 + math.cos(math.pi * step / 4) for step in range(5)]
-    assert seen == pytest.approx([0, 0.5, 1, 1.5, *fall][done:])
 
 
 def test_moments_are_laid_out_as_their_parameters() -> None:

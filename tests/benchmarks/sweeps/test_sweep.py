@@ -37,6 +37,7 @@ from contrastbench.benchmarks.sweeps.sweep import (
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
+from damaged import full_disk
 from warm import python
 
 TINY = {"epochs": 2, "limit": 60, "folds": 3}
@@ -229,16 +230,10 @@ def test_a_sweep_stops_at_the_first_record_that_no_disk_takes(stub, tmp_path: Pa
     assert run(tasks("infonce", seeds=4), tmp_path) == [], "repeated, it goes on"
 
 
-def full(*_: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
 def test_a_worker_hands_over_a_record_that_it_cannot_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from contrastbench.benchmarks.sweeps import worker
-
-    monkeypatch.setattr(runner.store, "publish_record", full)
+    monkeypatch.setattr(runner.store, "publish_record", full_disk)
     (task,) = tasks("none", seeds=1)
     message = worker_of(Options(tmp_path, device="cpu")).message(task, wait=False)
     reply = worker.answer_message(json.loads(json.dumps(message | {"seed": 4})))
@@ -473,7 +468,11 @@ def test_an_interrupted_sweep_lets_its_workers_end(
     ("what", "value", "said"),
     [
         ("COMMAND", [sys.executable, "-c", "raise SystemExit('no torch')"], ": no torch"),
-        ("tempfile", SimpleNamespace(TemporaryFile=full), r" \(No space left on device\): name a"),
+        (
+            "tempfile",
+            SimpleNamespace(TemporaryFile=full_disk),
+            r" \(No space left on device\): name a",
+        ),
     ],
 )
 def test_a_worker_that_cannot_start_ends_the_sweep(

@@ -19,23 +19,7 @@ from contrastbench.domains.graph.data import (
     with_attributes,
 )
 from contrastbench.losses import UserError
-
-# Three graphs: a path of three nodes, two nodes without an edge, and a triangle.
-RAW = {
-    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
-    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
-    "graph_labels": "1\n-1\n1\n",
-    "node_labels": "0\n2\n0\n0\n0\n2\n2\n2\n",
-}
-
-
-def write(folder: Path, **changes: str | None) -> Path:
-    """The raw files of a small set TOY, with changes; None leaves a file out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix, text in {**RAW, **changes}.items():
-        if text is not None:
-            (folder / f"TOY_{suffix}.txt").write_text(text)
-    return folder
+from tu_files import TU, write
 
 
 def read(root: Path) -> Graphs:
@@ -47,7 +31,7 @@ def test_three_graphs(tmp_path: Path) -> None:
     assert graphs.y.tolist() == [1, 0, 1]
     assert graphs.node_ptr.tolist() == [0, 3, 5, 8]
     assert graphs.edge_ptr.tolist() == [0, 4, 4, 10]
-    assert graphs.x.argmax(dim=1).tolist() == [0, 2, 0, 0, 0, 2, 2, 2]
+    assert graphs.x.argmax(dim=1).tolist() == [0, 2, 0, 0, 0, 2, 2, 1]
     assert graphs.edge_index[:, :4].tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
@@ -122,10 +106,9 @@ def test_a_set_of_known_content_must_have_it(
         DATASETS["PTC_FM"], sizes=(3, 8, 10), content=content_hash(read(write(tmp_path)))
     )
     monkeypatch.setitem(DATASETS, "PTC_FM", known)
-    for suffix, text in RAW.items():
-        (tmp_path / f"PTC_FM_{suffix}.txt").write_text(text)
+    write(tmp_path, "PTC_FM")
     assert load_graphs("PTC_FM", tmp_path)[1] == known.content
-    (tmp_path / "PTC_FM_node_labels.txt").write_text(RAW["node_labels"].replace("2\n", "1\n", 1))
+    write(tmp_path, "PTC_FM", node_labels=TU["node_labels"].replace("2\n", "1\n", 1))
     data.load_graphs.cache_clear()
     with pytest.raises(UserError, match=r"the files of PTC_FM differ .* get http.*zip"):
         load_graphs("PTC_FM", tmp_path)
@@ -133,7 +116,7 @@ def test_a_set_of_known_content_must_have_it(
 
 def test_empty_graphs_keep_their_rows(tmp_path: Path) -> None:
     labels = "".join(f"{label}\n" for label in (7, 1, -1, 8, 1))
-    indicator = RAW["graph_indicator"].replace("3", "5").replace("2", "3").replace("1", "2")
+    indicator = TU["graph_indicator"].replace("3", "5").replace("2", "3").replace("1", "2")
     graphs = read(write(tmp_path, graph_labels=labels, graph_indicator=indicator))
     assert graphs.node_ptr.diff().tolist() == [0, 3, 2, 0, 3]
     assert graphs.edge_ptr.diff().tolist() == [0, 4, 0, 0, 6]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,20 +14,15 @@ from torch import nn
 from contrastbench.domains.graph import DATASETS, GraphRecipe
 from contrastbench.domains.graph import domain as graph
 from contrastbench.domains.graph.data import load_graphs, union
-from contrastbench.domains.graph.domain import GraphDomain, chunks, permuted_graphs, with_features
+from contrastbench.domains.graph.domain import chunks, permuted_graphs, with_features
 from contrastbench.domains.graph.own import Item, both_ways, with_classes
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
+from opened import opened
 
-CPU = torch.device("cpu")
-
-
-def domain(
-    seed: int = 0, dataset: str = "motifs", data_root: Path | None = None, **recipe: object
-) -> GraphDomain:
-    return GraphDomain(dataset, GraphRecipe(**recipe), seed, data_root, CPU)
+domain = partial(opened, "graph", dataset="motifs")
 
 
 def test_every_epoch_draws_new_views_of_the_same_batches() -> None:

@@ -1,6 +1,7 @@
 """Features of edges: read from labels, kept by views, and summed as torch-geometric's GINEConv."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ from torch_geometric import nn
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.graph.data import Graphs, load_graphs
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.graph.encoder import GIN
 from contrastbench.domains.graph.exports import open_encoder
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
 from contrastbench.domains.random import generator
 from contrastbench.losses import UserError, get_loss
+from opened import opened
 from shadow import shadow
 
 SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
@@ -46,8 +47,7 @@ def triangles(folder: Path, labels: str = "123", lines: int = 6) -> str:
     return f"folder:{folder}"
 
 
-def domain(name: str, **recipe: object) -> GraphDomain:
-    return GraphDomain(name, GraphRecipe(folds=2, **recipe), 0, None, CPU)
+domain = partial(opened, "graph", folds=2)
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3])
@@ -122,10 +122,9 @@ def test_an_export_reads_edges_again(tmp_path: Path) -> None:
 
 
 def test_a_step_ends_in_the_bits_of_the_cpu(tmp_path: Path) -> None:
-    name, recipe = triangles(tmp_path / "a"), GraphRecipe(folds=2, encoder="gine")
-    steps = []
+    name, steps = triangles(tmp_path / "a"), []
     for device in (CPU, SHADOW):
-        made = GraphDomain(name, recipe, 0, None, device)
+        made = domain(name, device=device, encoder="gine")
         model = made.model()
         (contrast,) = made.contrasts(model, next(iter(made.batches(0))))
         get_loss("infonce")(contrast).backward()

@@ -4,18 +4,19 @@ import gzip
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from contrastbench.domains.graph import DATASETS, GraphRecipe, molecules
-from contrastbench.domains.graph.domain import GraphDomain
+from contrastbench.domains.graph import DATASETS, molecules
 from contrastbench.domains.graph.exports import open_encoder
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.graph.tasks import task_part
 from contrastbench.losses import UserError
+from opened import opened
 
 CPU = torch.device("cpu")
 # of ogb 1.3.6's smiles2graph with rdkit 2026.9.1: charges, radicals, stereo, rare kinds
@@ -37,8 +38,7 @@ def written(folder: Path, *lines: str, header: str = "smiles,toxic,active") -> s
     return f"smiles:{folder / 'mine.csv'}"
 
 
-def domain(name: str, **recipe: object) -> GraphDomain:
-    return GraphDomain(name, GraphRecipe(folds=2, **recipe), 0, None, CPU)
+domain = partial(opened, "graph", folds=2)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=[case["smiles"] for case in GOLDEN])
@@ -103,7 +103,7 @@ def test_scaffold_parts_are_trained_chosen_by_and_scored_apart(tmp_path: Path) -
     assert found.parts == {"train": 16, "validation": 2, "test": 2}
     assert found.sample_count == len(found.training) == 16
     assert found.graphs.smiles[16:] == ("CC1CCCC1", "CCC1CCCC1", "C", "CC")
-    other = GraphDomain(name, found.recipe, 1, None, CPU)
+    other = domain(name, seed=1, parts="scaffold", encoder="gine")
     assert other.graphs.smiles[16:] == found.graphs.smiles[16:]
     assert other.graphs.smiles[:16] != found.graphs.smiles[:16]
     assert sum(len(batch.graphs) for batch in found.batches(0)) == 16

@@ -11,30 +11,18 @@ import torch
 from torch_geometric import datasets
 from torch_geometric.data import Data
 
-from contrastbench.domains.graph import GraphRecipe, own
+from contrastbench.domains.graph import own
 from contrastbench.domains.graph.data import load_graphs
-from contrastbench.domains.graph.domain import NOTES, GraphDomain, few_codes, with_features
+from contrastbench.domains.graph.domain import NOTES, few_codes, with_features
 from contrastbench.domains.graph.files import node_pairs
 from contrastbench.domains.report import found_by
 from contrastbench.losses import UserError
+from opened import opened
+from tu_files import write
 
-# a path of three nodes, two nodes without an edge, and a triangle
-TU = {
-    "A": "1, 2\n2, 1\n2, 3\n3, 2\n6, 7\n7, 6\n7, 8\n8, 7\n6, 8\n8, 6\n",
-    "graph_indicator": "1\n1\n1\n2\n2\n3\n3\n3\n",
-    "graph_labels": "1\n-1\n1\n",
-    "node_labels": "0\n2\n0\n0\n0\n2\n2\n1\n",
-}
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="k" for="node" attr.name="label" attr.type="int"/>
 <graph edgedefault="undirected">{}</graph></graphml>"""
-
-
-def tu(folder: Path, name: str = "TOY") -> Path:
-    folder.mkdir(parents=True)
-    for suffix, text in TU.items():
-        (folder / f"{name}_{suffix}.txt").write_text(text)
-    return folder
 
 
 def graphml(path: Path, labels: str, edges: list[tuple[int, int]]) -> None:
@@ -44,14 +32,14 @@ def graphml(path: Path, labels: str, edges: list[tuple[int, int]]) -> None:
 
 
 def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:
-    tu(tmp_path / "TOY")
+    write(tmp_path / "TOY")
     expected = load_graphs("TOY", tmp_path)
     graphs, digest, notes = own.load_own_graphs("folder:TOY", tmp_path)
     assert (digest, notes, len(graphs)) == (expected[1], {}, 3)
 
 
 def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:
-    expected = own.load_own_graphs(f"folder:{tu(tmp_path / 'TOY')}", None)[1]
+    expected = own.load_own_graphs(f"folder:{write(tmp_path / 'TOY')}", None)[1]
     folder = tmp_path / "files"
     folder.mkdir()
     graphml(folder / "a.graphml", "020", [(0, 1), (1, 2)])
@@ -115,12 +103,11 @@ def test_a_set_that_nobody_counted_says_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the screen and in the record: a part of a set is otherwise a set as well."""
-    tu(tmp_path / "TOY")
+    write(tmp_path / "TOY")
     for name in ("scoring.svm.check_folds", "graph.domain.draw_folds"):
         monkeypatch.setattr(f"contrastbench.domains.{name}", lambda *_, **__: [])
-    recipe = GraphRecipe(limit=2)
     for name in ("folder:TOY", "TOY"):
-        made = GraphDomain(name, recipe, 0, tmp_path, torch.device("cpu"))
+        made = opened("graph", name, tmp_path, limit=2)
         told = made.report(trained=True).lines(name)[0]
         assert told == f"{name}: 2 graphs; 2 classes (-1 1, 1 1); nodes: 5, edges: 4"
         counts = {"graphs": 3, "nodes": 8, "edges": 10, "classes": 2}

@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,14 +13,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.graph import DATASETS, GraphRecipe
+from contrastbench.domains.graph import DATASETS
 from contrastbench.domains.graph.collected import face_rings, listed_graphs
 from contrastbench.domains.graph.data import Graphs, load_graphs
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.domains.graph.own import load_own_graphs, of_data
 from contrastbench.domains.graph.tasks import task_evaluation
-from contrastbench.losses import UserError, get_loss
+from contrastbench.losses import UserError
+from opened import opened
 
 
 def molecules(folder: Path, count: int, answer: str = "") -> str:
@@ -68,14 +66,14 @@ def test_the_score_is_the_mean_area_over_tasks_and_folds() -> None:
 
 
 def test_a_set_of_tasks_is_scored(tmp_path: Path) -> None:
-    name, cpu = molecules(tmp_path, 60), torch.device("cpu")
-    made = GraphDomain(name, GraphRecipe(folds=3), 0, None, cpu)
+    name = molecules(tmp_path, 60)
+    made = opened("graph", name, folds=3)
     assert made.evaluate(made.model()).main == "auroc"
     said = made.report(trained=False).lines(name)[0]
     assert "60 graphs; nodes: " in said
     assert "tasks: 3, unknown answers: 12" in said
     with pytest.raises(UserError, match="has tasks and no classes: leave out --recipe pairing"):
-        GraphDomain(name, GraphRecipe(pairing="supervised"), 0, None, cpu)
+        opened("graph", name, pairing="supervised")
 
 
 FACES = DATASETS["faces"]
@@ -130,8 +128,7 @@ def test_lists_of_neighbours_are_graphs_side_by_side() -> None:
 
 
 def test_shipped_graphs_are_touching_dark_pixels() -> None:
-    recipe = GraphRecipe(features="attributes", parts="fixed")
-    d = GraphDomain("pixels", recipe, 0, None, torch.device("cpu"))
+    d = opened("graph", "pixels", features="attributes", parts="fixed")
     assert d.notes(trained=True) == {}, "its sizes are the declared ones"
     rows, columns, counts = d.graphs.x.T
     assert len(rows.unique()) == len(columns.unique()) == 8
@@ -145,26 +142,11 @@ def test_shipped_graphs_are_touching_dark_pixels() -> None:
 
 
 LABELS = 12
-MARGIN = 10  # points that training gains over the untrained encoder, at least
 
 
 @pytest.fixture(scope="module")
 def graphs() -> Graphs:
     return load_graphs("label-pairs")[0]
-
-
-@cache
-def domain(seed: int, **recipe: object) -> GraphDomain:
-    """Return the set under a third of the folds and a quarter of the default recipe's epochs."""
-    values = {"epochs": 5, "folds": 3, **recipe}
-    return GraphDomain("label-pairs", GraphRecipe(**values), seed, None, torch.device("cpu"))
-
-
-@cache
-def untrained(seed: int, **recipe: object) -> float:
-    """Return the accuracy of an encoder without a training."""
-    opened = domain(seed, **recipe)
-    return opened.evaluate(opened.model()).metrics["accuracy"]
 
 
 def counted(rows: Tensor, graphs: Graphs) -> list[Counter[tuple[int, ...]]]:
@@ -191,14 +173,3 @@ def test_a_class_is_which_labels_meet(graphs: Graphs) -> None:
     assert (met.amax(dim=2) > 5 * met.median(dim=2).values).all()
     assert all(len(set(column)) == len(column) for column in partner.T.tolist())
     assert torch.equal(partner.gather(1, partner), torch.arange(LABELS).expand_as(partner))
-
-
-def test_a_count_is_at_chance() -> None:
-    assert untrained(0, encoder="raw") < 100 / 6 + 1
-    assert untrained(0, encoder="sizes") < 100 / 6 + 1
-
-
-def test_a_trained_encoder_is_better_than_an_untrained_one() -> None:
-    opened = domain(0)
-    model, _ = train(opened, get_loss("adnce"))
-    assert opened.evaluate(model).metrics["accuracy"] > untrained(0) + MARGIN

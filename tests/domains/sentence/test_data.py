@@ -1,16 +1,16 @@
 """SentEval's files and corpora, and runs on them with what real text brings along."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 
 import senteval
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.domains.sentence import SentenceRecipe, transfer
+from contrastbench.domains.sentence import transfer
 from contrastbench.domains.sentence.data import (
     TextFiles,
     corpus_file,
@@ -21,10 +21,10 @@ from contrastbench.domains.sentence.data import (
     year_pairs,
 )
 from contrastbench.domains.sentence.datasets import DATASETS
-from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.transfer import Examples
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from opened import opened
 
 
 def write(root: Path, name: str, text: str | bytes) -> None:
@@ -166,19 +166,14 @@ def test_what_would_be_ignored_or_fail_later_is_refused(
 def test_a_limit_scores_few_too_and_is_other_data(tmp_path: Path, small_sets: None) -> None:
     senteval.make(tmp_path, [])
 
-    def opened(dataset: str, **recipe: int) -> SentenceDomain:
-        return SentenceDomain(dataset, SentenceRecipe(**recipe), 0, tmp_path, torch.device("cpu"))
-
-    whole, few = opened("sts"), opened("sts", limit=4)
+    domain = partial(opened, "sentence", data_root=tmp_path)
+    whole, few = domain("sts"), domain("sts", limit=4)
     assert (len(whole.scored.dev.gold), len(few.scored.dev.gold)) == (12, 4)
     assert few.scored.dev.first == whole.scored.dev.first[::3]
     assert {len(part.gold) for some in few.scored.sets.values() for part in some} == {4}
-    assert (
-        len({whole.data_hash(False), few.data_hash(False), opened("sts", limit=5).data_hash(False)})
-        == 3
-    )
-    trec = opened("transfer", limit=8).scored.tasks[5].train
-    whole = opened("transfer").scored.tasks[5].train
+    hashes = {one.data_hash(False) for one in (whole, few, domain("sts", limit=5))}
+    assert len(hashes) == 3
+    trec, whole = (domain("transfer", **one).scored.tasks[5].train for one in ({"limit": 8}, {}))
     assert trec.y == whole.y, "folds within folds need more of each"
 
 

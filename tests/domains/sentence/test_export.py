@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,18 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.opening import check_export
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import encoding, graded
 from contrastbench.domains.sentence.checkpoint import Checkpoint
-from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoding import pad
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
+from opened import opened
 
 SENTENCES = ["babace kaba ban", "", "gugu dida ban ban ban", "cekaba"]
 RECIPE = {"epochs": 1, "limit": 32, "batch_size": 16}
 
 
-def domain(**recipe: object) -> SentenceDomain:
-    return SentenceDomain(
-        "graded", make_recipe("sentence", RECIPE | recipe), 0, None, torch.device("cpu")
-    )
+domain = partial(opened, "sentence", **RECIPE)
 
 
 @pytest.fixture(params=["avg", "cls_before_pooler", "cls"])

@@ -10,11 +10,12 @@ import torch
 from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus, sentences_of
-from contrastbench.domains.sentence.domain import SentenceDomain, read_any
+from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.sentence.graded import graded_pairs, spell
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scoring import spearman
 from contrastbench.losses import UserError
+from opened import opened
 
 ROWS = [f"sentence {k}\tsentence {k + k % 3}\t{k % 6}" for k in range(20)]
 
@@ -36,7 +37,7 @@ def test_a_fifth_of_one_file_chooses(tmp_path: Path) -> None:
 def test_an_encoder_that_knows_few_of_the_words_is_doubted(tmp_path: Path) -> None:
     rows = [f"xyz {k}\txyz {k + 1}\t{k % 6}" for k in range(20)]
     name = f"pairs:{write(tmp_path / 'a.tsv', rows)}"
-    domain = SentenceDomain(name, SentenceRecipe(), 0, None, torch.device("cpu"))
+    domain = opened("sentence", name)
     (share,) = domain.report(trained=False).doubts.values()
     assert share > 15
 
@@ -67,8 +68,8 @@ def test_rows_without_scores_train_choose_and_report(tmp_path: Path) -> None:
     assert sorted([*train, *dev, *test]) == sorted(rows)
     with pytest.raises(UserError, match="no scores and 19 rows without a common sentence: give at"):
         read_any(f"pairs:{write(tmp_path / 'b.tsv', lines[:19])}", None)
-    recipe = SentenceRecipe(epochs=1, eval_every=9, max_length=3)  # a word between two marks
-    own_pairs = SentenceDomain(f"pairs:{path}", recipe, 0, None, torch.device("cpu"))
+    recipe = {"epochs": 1, "eval_every": 9, "max_length": 3}  # a word between two marks
+    own_pairs = opened("sentence", f"pairs:{path}", **recipe)
     assert own_pairs.evaluate(own_pairs.model()).main == "recall_at_1"
     assert own_pairs.corpus.rows == train
     told = own_pairs.report(trained=False)
@@ -99,7 +100,7 @@ def test_pairs_of_the_datasets_library(tmp_path: Path) -> None:
     rows, empty, digest, *_ = sentences_of("texts", own.saved_texts("texts", tmp_path))
     assert (rows, empty) == ([["one"], ["two"]], 1)
     recipe = SentenceRecipe(corpus="text:lines.txt")
-    domain = SentenceDomain("graded", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
+    domain = opened("sentence", "graded", tmp_path)
     domain.scored, domain.recipe = replace(domain.scored, corpus=None), recipe
     assert domain.corpus[2] == digest, "the hub's texts are those of a file"
     with pytest.raises(UserError, match="hf:texts has the columns text: name sentence1"):
@@ -164,8 +165,7 @@ def test_sentences_are_compared_as_the_encoder_sees_them(
     rows = [f"{a}\t{b}\t{k}" for k, (a, b) in enumerate(zip(words[1:], words, strict=False))]
     write(tmp_path / "a.tsv", [*rows[:-1], f"{first}{more}\t{words[7]} {words[9]}\t5.5"])
     write(tmp_path / "c.txt", lines + [spell(k) for k in range(40, 45)])
-    recipe = SentenceRecipe(corpus="text:c.txt")
-    domain = SentenceDomain("pairs:a.tsv", recipe, 0, tmp_path, torch.device("cpu"))
+    domain = opened("sentence", "pairs:a.tsv", tmp_path, corpus="text:c.txt")
     report = domain.report(trained=True)
     assert {**report.notes, **report.doubts} == found
 
@@ -174,7 +174,7 @@ def test_pairs_that_differ_in_capitals_are_nearly_equal(tmp_path: Path) -> None:
     words = [*map(spell, range(1, 41))]
     rows = [f"{a}\t{b}\t{k}" for k, (a, b) in enumerate(zip(words[::2], words[1::2], strict=True))]
     write(tmp_path / "a.tsv", [*rows, *map(str.upper, rows)])
-    domain = SentenceDomain("pairs:a.tsv", SentenceRecipe(), 0, tmp_path, torch.device("cpu"))
+    domain = opened("sentence", "pairs:a.tsv", tmp_path)
     report = domain.report(trained=False)
     assert (report.twins.repeated, report.near.repeated) == (0, 40)
 

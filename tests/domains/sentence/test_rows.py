@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from contrastbench.domains.download import whereabouts
-from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import graded, scored, scoring
 from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
@@ -16,8 +15,8 @@ from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoding import Embeddings
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
+from opened import opened
 
-CPU = torch.device("cpu")
 CAPTIONS = DATASETS["captions"]
 ROWS = [
     [f"{graded.spell(k + 1)} {word}" for word in ("kaba", "gugu", "dile")[: 2 + k % 2]]
@@ -26,12 +25,12 @@ ROWS = [
 TEXT = "\n".join("\t".join(row) for row in ROWS) + "\n"
 
 
-def domain(root: Path, seed: int = 0, dataset: str = "pairs:scored.tsv", **recipe: object):
+def domain(root: Path, dataset: str = "pairs:scored.tsv", seed: int = 0, **recipe: object):
     lines = (f"ban {k}\tban {k + k % 3}\t{k % 6}" for k in range(20))
     (root / "scored.tsv").write_text("\n".join(lines) + "\n")
     (root / "rows.tsv").write_text(TEXT)
     values = {"corpus": "pairs:rows.tsv", "batch_size": 16, **recipe}
-    return SentenceDomain(dataset, make_recipe("sentence", values), seed, root, CPU)
+    return opened("sentence", dataset, root, seed, **values)
 
 
 def rows(path: Path) -> Corpus:
@@ -58,7 +57,7 @@ def test_each_epoch_draws_two_different_sentences_of_each_row(tmp_path: Path) ->
 
 
 def test_seed_and_epoch_decide_what_is_drawn(tmp_path: Path) -> None:
-    one, same, other = domain(tmp_path), domain(tmp_path), domain(tmp_path, 1)
+    one, same, other = domain(tmp_path), domain(tmp_path), domain(tmp_path, seed=1)
     assert met(one, 3) == met(same, 3)
     assert met(one, 3) != met(one, 4)
     assert met(one, 3) != met(other, 3)
@@ -220,7 +219,7 @@ def plain(sentence: str) -> str:
 
 def test_pairs_are_chosen_and_scored_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scored, "HELD_OUT_ROWS", 50)
-    d = SentenceDomain("tldr", make_recipe("sentence", {"limit": 200}), 0, None, CPU)
+    d = opened("sentence", "tldr", limit=200)
     model = d.model().eval()
     result, part = d.evaluate(model), d.scored.captions
     assert result.main == scoring.SEARCH

@@ -1,6 +1,6 @@
 """The tabular domain as the runner uses it."""
 
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,35 +12,23 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.scoring.metrics import class_metrics
-from contrastbench.domains.tabular import TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
-from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses import get_loss
 from contrastbench.losses.spec import LossSpec
+from opened import opened
 
-CPU = torch.device("cpu")
 BESIDE = class_metrics(np.arange(2), np.arange(2), np.eye(2)).keys()
 
 
-def domain(
-    seed: int = 0, dataset: str = "wine", data_root: Path | None = None, **recipe: object
-) -> TabularDomain:
-    values = {"batch_size": 32, "widths": (16, 16), "projection": (16, 8), **recipe}
-    return TabularDomain(dataset, TabularRecipe(**values), seed, data_root, CPU)
+SMALL = {"batch_size": 32, "widths": (16, 16), "projection": (16, 8)}
+domain = partial(opened, "tabular", dataset="wine", **SMALL)
 
 
 def test_every_epoch_shuffles_the_rows_anew_into_full_batches() -> None:
-    d = domain(views="none")
-    first, second = (list(d.batches(epoch)) for epoch in (0, 1))
-    assert [len(batch.rows) for batch in first] == [32, 32, 32]
-    assert d.steps() == 3
-    rows = [
-        {tuple(row) for batch in epoch for row in d.views(batch)[0].tolist()}
-        for epoch in (first, second)
-    ]
-    assert len(rows[0]) == 96
-    assert rows[0] != rows[1]
-    assert rows[0] <= {tuple(row) for row in d.train.x.tolist()}
+    first, second = ([batch.rows.tolist() for batch in domain().batches(epoch)] for epoch in (0, 1))
+    assert [len(rows) for rows in first] == [32, 32, 32]
+    assert len({row for rows in first for row in rows}) == 96
+    assert first != second
 
 
 def test_query_key_meets_targets_of_the_other_view() -> None:
@@ -66,14 +54,6 @@ def test_the_target_is_moved_before_it_is_asked() -> None:
     assert torch.allclose(contrast.keys, expected, atol=1e-5), (
         "at momentum 0 it is the online network of this step"
     )
-
-
-@pytest.mark.parametrize(("pairing", "shape"), [("both_views", (64, 64)), ("one_way", (32, 32))])
-def test_pairings_without_a_target(pairing: str, shape: tuple[int, int]) -> None:
-    d = domain(pairing=pairing)
-    (contrast,) = d.contrasts(d.model(), next(iter(d.batches(0))))
-    assert (len(contrast.anchor), len(contrast.keys)) == shape
-    assert contrast.keys.requires_grad
 
 
 def test_rows_of_one_class_are_positives_and_a_row_without_a_class_stands_alone() -> None:
@@ -196,7 +176,7 @@ def test_what_was_left_out_is_told_and_recorded(
     path.write_text(
         "\n".join([*lines[:50], lines[50].replace(lines[50].split(",")[0], "", 1), *lines[51:], ""])
     )
-    d = domain(0, name, target="kind")
+    d = domain(dataset=name, target="kind")
     notes = {"missing numbers": 1, "constant columns": ["constant"]}
     assert d.notes(trained=False) == {"data": notes}
     assert d.notes(trained=True) == {"data": notes, "pretraining_rows": 60}
@@ -222,37 +202,11 @@ def test_fewer_rows_than_a_batch_are_one_batch() -> None:
 def test_rows_that_are_in_two_parts_are_counted(tmp_path: Path) -> None:
     rows = [f"{k % 3},{'b' if k % 7 == 0 else 'a'},{'no' if k % 2 else 'yes'}" for k in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["x,w,kind", *rows]))
-    report = domain(0, f"csv:{tmp_path / 't.csv'}", target="kind").report(trained=False)
+    report = domain(dataset=f"csv:{tmp_path / 't.csv'}", target="kind").report(trained=False)
     assert report.twins
     assert (report.twins.share, report.twins.repeated, report.twins.conflicts) == (100, 90, 90)
     assert report.wrong
 
 
-MARGIN = 10  # points that training gains over the untrained encoder, at least
-
-
-@cache
-def clusters(seed: int, encoder: str = "mlp") -> TabularDomain:
-    recipe = TabularRecipe(encoder=encoder, epochs=6)
-    return TabularDomain("hidden-clusters", recipe, seed, None, torch.device("cpu"))
-
-
-@cache
-def untrained(seed: int, encoder: str = "mlp") -> float:
-    """Return the accuracy of an encoder without a training."""
-    opened = clusters(seed, encoder)
-    return opened.evaluate(opened.model()).metrics["accuracy"]
-
-
 def test_its_numbers_are_the_same_on_every_machine() -> None:
     assert load_rows("hidden-clusters")[1].startswith("680b569228efc985")
-
-
-def test_an_untrained_encoder_is_better_than_the_columns() -> None:
-    assert untrained(0) > untrained(0, "raw") + 5
-
-
-def test_a_trained_encoder_is_better_than_an_untrained_one() -> None:
-    opened = clusters(0)
-    model, _ = train(opened, get_loss("adnce"))
-    assert opened.evaluate(model).metrics["accuracy"] > untrained(0) + MARGIN

@@ -93,17 +93,6 @@ def test_a_momentum_of_zero_stays_so_that_the_target_is_the_network() -> None:
         assert torch.equal(target, online)
 
 
-def test_the_state_holds_all_that_goes_on() -> None:
-    net, other = model(), model()
-    net.update_target()
-    move(net)
-    other.load_state_dict(net.state_dict())
-    assert other.momentum_now() == net.momentum_now() != model().momentum_now()
-    x = torch.randn(6, 7)
-    assert torch.equal(net.eval()(x), other.eval()(x))
-    assert torch.equal(net.targets(x), other.targets(x))
-
-
 FEATURE_OF = torch.tensor(
     [0, 1, 1, 1, 2, 3, 3]
 )  # one-hot columns of features 1 and 3 stand together
@@ -190,10 +179,3 @@ def test_two_views_differ_and_scarfs_first_is_clean() -> None:
     clean, changed = two_views(TABLE, rows, FEATURES, TabularRecipe(pairing="one_way"), rng())
     assert torch.equal(clean, TABLE)
     assert not torch.equal(changed, TABLE)
-
-
-def test_views_leave_the_table_and_the_global_random_state_alone() -> None:
-    table, before = TABLE.clone(), torch.get_rng_state()
-    two_views(table, torch.arange(50), FEATURES, TabularRecipe(views="masking+corruption"), rng())
-    assert torch.equal(table, TABLE)
-    assert torch.equal(torch.get_rng_state(), before)

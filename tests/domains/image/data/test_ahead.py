@@ -14,9 +14,9 @@ from contrastbench.domains.image.data.images import ImageFiles
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.own import read_unchanged
-from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import get_loss
-from made_images import CPU, folder, noise, read, refused, save
+from made_images import folder, noise, read, refused, save
+from opened import opened
 
 RECIPE = {"epochs": 2, "batch_size": 4, "size": 8, "width": 0.0625, "validation": 0}
 
@@ -38,8 +38,7 @@ def large(root: Path) -> Path:
 
 
 def domain(root: Path, **recipe: object) -> ImageDomain:
-    made = make_recipe("image", {**RECIPE, **recipe})
-    return ImageDomain(f"folder:{root}", made, 0, None, CPU)
+    return opened("image", f"folder:{root}", **{**RECIPE, **recipe})
 
 
 def test_an_error_leaves_what_no_thread_has_begun() -> None:

@@ -16,6 +16,7 @@ from contrastbench.domains.random import balanced, generator
 from contrastbench.domains.registry import known_data, make_recipe
 from contrastbench.losses import get_loss
 from made_images import CPU, as_folder, declare, declared, refused, unread
+from opened import opened
 
 METRIC = {
     **{"preset": "metric", "size": 16, "encoder": "resnet18", "width": 0.0625, "epochs": 1},
@@ -122,7 +123,7 @@ def test_a_balanced_batch_has_as_many_images_of_each_class_in_turns() -> None:
 
 
 def domain(root: Path, **recipe: object) -> ImageDomain:
-    return ImageDomain("CUB", make_recipe("image", {**METRIC, **recipe}), 0, root, CPU)
+    return opened("image", "CUB", root, **{**METRIC, **recipe})
 
 
 def test_contrasts_are_of_one_view_and_the_scored_is_the_embedding(tmp_path: Path) -> None:

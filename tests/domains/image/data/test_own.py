@@ -10,14 +10,13 @@ import torch
 from PIL import Image, features
 
 import made_images
-from contrastbench.domains.image import ImageRecipe
 from contrastbench.domains.image.data import own
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.image.data.images import ImageSet
 from contrastbench.domains.image.data.own import load_images
-from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.own import read_unchanged
 from made_images import refused
+from opened import opened
 
 COLOUR = made_images.noise(20, 16, 16, 3)
 LABELS = np.arange(20) % 2 + 5
@@ -135,13 +134,13 @@ def test_a_file_of_medmnist_chooses_by_its_own_part(tmp_path: Path) -> None:
     names = ("train_images", "train_labels", "val_images", "val_labels")
     kept = dict(zip(names, (pixels[:14], labels[:14], pixels[14:], labels[14:]), strict=True))
     kept |= dict(zip(("test_images", "test_labels"), tested, strict=True))
-    name, cpu = npz(tmp_path / "a.npz", **kept), torch.device("cpu")
+    name = npz(tmp_path / "a.npz", **kept)
     for seed in (0, 1):
-        made = ImageDomain(name, ImageRecipe(size=8), seed, None, cpu)
+        made = opened("image", name, seed=seed, size=8)
         assert made.counts == {"train": 14, "validation": 6, "test": 10}
         seen = made.splits["validation"].pixels[:, 0].numpy()
         assert sorted(map(bytes, seen)) == sorted(map(bytes, pixels[14:]))
-    whole = ImageDomain(name, ImageRecipe(size=8, validation=0), 0, None, cpu)
+    whole = opened("image", name, size=8, validation=0)
     assert whole.counts == {"train": 20, "test": 10}
 
 
@@ -150,9 +149,7 @@ def test_equal_and_empty_images_are_counted(tmp_path: Path) -> None:
     pixels[4] = 7
     tested = np.concatenate([pixels[:3], pixels[3:5] // 2])
     name = npz(tmp_path / "a.npz", x_train=pixels, y_train=labels, x_test=tested, y_test=[0] * 5)
-    made = ImageDomain(
-        name, ImageRecipe(size=8, validation=0.0), 0, None, torch.device("cpu")
-    ).report(trained=False)
+    made = opened("image", name, size=8, validation=0.0).report(trained=False)
     assert made.twins
     assert (made.twins.trained_on, made.twins.conflicts) == (3, 2)
     (flat,) = made.doubts.values()
@@ -210,7 +207,7 @@ def test_nearly_equal_images_are_counted(change: Callable, near: int, tmp_path: 
     images = coarse.repeat(4, 1).repeat(4, 2).repeat(3, 3).astype(np.uint8)
     test = {"test_images": change(images[:6]).astype(np.uint8), "test_labels": LABELS[:6]}
     name = npz(tmp_path / "a.npz", images=images, labels=LABELS, **test)
-    domain = ImageDomain(name, ImageRecipe(size=16, validation=0), 0, None, made_images.CPU)
+    domain = opened("image", name, size=16, validation=0)
     assert domain.report(trained=False).near.trained_on == near
 
 

@@ -12,12 +12,12 @@ from scipy.io import savemat
 
 from contrastbench.domains.image.data import transfer_sets
 from contrastbench.domains.image.data.datasets import DATASETS, scoring
-from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.exports import export
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.scoring import protocols
 from contrastbench.domains.registry import make_recipe
 from made_images import CPU, as_folder, declare, declared, jpeg, refused, unread
+from opened import opened
 
 KINDS = ("crow", "wren")
 NAMES = {
@@ -208,9 +208,8 @@ def test_what_is_not_there_is_one_line_with_file_address_and_place(name: str, tm
 
 
 def encoder(folder: Path) -> str:
-    recipe = make_recipe("image", SMALL)
-    model = ImageDomain("digits", recipe, 0, None, CPU).model()
-    export(model, recipe, Preprocessing((0.5,) * 3, (0.5,) * 3, 16), folder)
+    d = opened("image", "digits", **SMALL)
+    export(d.model(), d.recipe, Preprocessing((0.5,) * 3, (0.5,) * 3, 16), folder)
     return str(folder)
 
 
@@ -241,7 +240,7 @@ def test_an_encoder_is_transferred_to_each_kind(
         assert set(found) == metrics
     for work in (
         lambda: protocols.score(folder, "VOC2007", "knn", 0, tmp_path, CPU),
-        lambda: ImageDomain("VOC2007", make_recipe("image", SMALL), 0, tmp_path, CPU),
+        lambda: opened("image", "VOC2007", tmp_path, **SMALL),
     ):
         refused(work, "images of VOC2007 have several classes: .*transfer")
 
@@ -261,10 +260,9 @@ def test_c_is_chosen_by_the_metric_of_the_set(monkeypatch: pytest.MonkeyPatch, t
 def test_one_training_is_scored_on_further_sets(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("contrastbench.domains.scoring.logistic.TRANSFER_GRID", (0.01, 1.0))
     dtd(tmp_path)
-    plain = ImageDomain("DTD", make_recipe("image", SMALL), 0, tmp_path, CPU)
+    plain = opened("image", "DTD", tmp_path, **SMALL)
     entries = ["transfer:DTD", "retrieval", "knn:digits"]
-    recipe = make_recipe("image", {**SMALL, "score_on": entries})
-    d = ImageDomain("DTD", recipe, 0, tmp_path, CPU)
+    d = opened("image", "DTD", tmp_path, **SMALL, score_on=entries)
     own, both = plain.evaluate(plain.model()), d.evaluate(d.model())
     assert {k: v for k, v in both.metrics.items() if k in own.metrics} == own.metrics
     added = set(both.metrics) - set(own.metrics)

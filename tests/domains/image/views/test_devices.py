@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains.image.data.images import Images
-from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.image.views import colour, draws, policies, randaugment
 from contrastbench.domains.image.views import transforms as views
 from contrastbench.domains.random import generator, on_host
-from contrastbench.domains.registry import make_recipe
 from made_images import CPU, N, picture, rng
+from opened import opened
 from shadow import Counts, counting, shadow
 
 shadow()  # before torch's first backward pass, which asks what devices there are
@@ -89,9 +88,12 @@ def test_equal_views_are_one_batch(kind: policies.PolicyKind, launches: int) -> 
 
 def test_the_fast_presets_run_on_a_device() -> None:
     values = {"epochs": 1, "limit": 200, "batch_size": 32, "width": 0.125, "projection": (16, 8)}
+    values["size"] = 16
     for preset in ("photographs", "drawings"):
-        recipe = make_recipe("image", {"preset": preset, **values, "size": 16})
-        here, there = (ImageDomain("digits", recipe, 0, None, device) for device in (CPU, shadow()))
+        values["preset"] = preset
+        here, there = (
+            opened("image", "digits", device=device, **values) for device in (CPU, shadow())
+        )
         (contrast,) = there.contrasts(there.model(), next(iter(there.batches(0))))
         assert contrast.anchor.device.type == "shadow"
         scores = [domain.evaluate(domain.model()).metrics for domain in (here, there)]
