@@ -119,14 +119,12 @@ class BoundedFile:
         self.file, self.room, self.came = file, room, 0
 
     def write(self, data: bytes) -> None:
-        """Take them, or raise."""
         self.came += len(data)
         if self.came > self.room:
             raise TooLarge
         self.file.write(data)
 
     def flush(self) -> None:
-        """Flush the file underneath."""
         self.file.flush()
 
 
@@ -141,10 +139,6 @@ def hurried(ask: Callable[[], T], came: Callable[[], int] = lambda: 0) -> T:
     """Return what a server answers while bytes come at the least rate, from the question on.
 
     A thread waits for it: a server may send its headers as slowly as it likes.
-
-    Args:
-        ask: what asks the server.
-        came: returns the number of bytes that came so far.
 
     Raises:
         TooSlow: fewer came; what comes later is not waited for.
@@ -200,11 +194,7 @@ def shipped_file(dataset: Dataset) -> Path:
 
 
 def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
-    """Return the dataset's file in the package, in the data root or the cache, or None.
-
-    Raises:
-        UserError: the package's is not the declared one.
-    """
+    """Return the dataset's file in the package, in the data root or the cache, or None."""
     if dataset.shipped:
         return shipped_file(dataset)
     name = cached_file(dataset).name
@@ -267,11 +257,7 @@ def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bo
 
 
 def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file.
-
-    Raises:
-        UserError: it is a device or a pipe, which may have no end.
-    """
+    """Return the sha256 of a file; a device or a pipe, which may have no end, is refused."""
     refuse(path, (not path.is_file(), " is no file: name another"))
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

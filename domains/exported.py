@@ -79,11 +79,7 @@ def no_export(name: object, others: str = "") -> UserError:
 
 
 def domain_of(name: str) -> str:
-    """Return the domain of an exported encoder, or the one that knows encoders by name.
-
-    Raises:
-        UserError: it is no such name, and a folder without an encoder.
-    """
+    """Return the domain of an exported encoder, or the one that knows encoders by name."""
     path = Path(name) / CONFIG
     if not path.is_file():
         if ":" not in name:
@@ -113,11 +109,7 @@ def seed_of(name: str) -> int:
 
 
 def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.device") -> Encoder:
-    """Open an encoder by the opener of its domain.
-
-    Raises:
-        UserError: the domain has none, a library is missing, or the encoder cannot be read.
-    """
+    """Open an encoder by the opener of its domain."""
     opener = declaration(domain).opener
     if not opener:
         raise UserError(f"domain {domain} has no encoders that embed: give one of another domain")

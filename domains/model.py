@@ -27,14 +27,9 @@ def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.
 
 
 def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
-    """(n, d) a network's embeddings of a batch.
+    """(n, d) a network's embeddings of a batch of n samples.
 
     Processes that share the batch embed rows of their own each, and all get the whole.
-
-    Args:
-        network: of samples.
-        view: n samples, of which a slice can be taken.
-        options: for the network.
     """
     rows = len(view)
     return gather(network(view[own_rows(rows)], **options), rows)
@@ -105,7 +100,6 @@ class ContrastiveModel(nn.Module):
         self.updates += 1
 
     def momentum_now(self) -> float:
-        """The momentum of the next update."""
         if not self.momentum:
             return 0.0
         done = min(1.0, self.updates / max(1, self.steps))
@@ -116,7 +110,6 @@ class ContrastiveModel(nn.Module):
         return torch.tensor(self.updates)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the extra state from the state dict."""
         self.updates = int(state)
 
 
@@ -140,5 +133,4 @@ class Raw(nn.Module):
         self.encoder = encoder or nn.Flatten()
 
     def features(self, x: Tensor) -> Tensor:
-        """(n, features) what is scored."""
         return self.encoder(x)

@@ -36,11 +36,7 @@ def part_name(text: str) -> str | None:
 
 
 def parse_source(name: str, sources: Iterable[Source]) -> tuple[Source, str] | None:
-    """The kind of a user's own data to score, and what it names; None: it is a dataset's name.
-
-    Raises:
-        UserError: there is no such kind, or nothing behind its colon.
-    """
+    """The kind of a user's own data to score, and what it names; None: it is a dataset's name."""
     kind, colon, what = name.partition(":")
     known = {source.kind: source for source in sources}
     if not colon or not known:
@@ -85,11 +81,7 @@ def looks_like(source: Source, name: str, data_root: Path | None) -> bool:
 def read_unchanged(
     read: Callable[..., Read], source: Source, fault: str, asked: tuple[Any, ...], state: str
 ) -> Read:
-    """Read a user's own data, once for a state of the files; whatever is raised becomes one line.
-
-    Raises:
-        UserError: in place of what was raised.
-    """
+    """Read a user's own data, once for a state of the files; what is raised becomes one line."""
     with reading(f"{source.kind}:{asked[0]}", fault=fault, extra=source.extra):
         return read(source.kind, *asked)
 
@@ -117,11 +109,7 @@ class Adapter(Generic[Read]):
     others: bool = False
 
     def read(self, name: str, data_root: Path | None, *options: Hashable) -> Read:
-        """Read a set; a user's own from memory if it has not changed since the last seed.
-
-        Raises:
-            UserError: there is no such set, or it cannot be read.
-        """
+        """Read a set; a user's own from memory if it has not changed since the last seed."""
         if parsed := parse_source(name, self.sources):
             source, what = parsed
             if source.runs_code:  # it may import what was edited, or draw at random
@@ -147,11 +135,7 @@ def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
 def find_path(
     name: str, data_root: Path | None, there: Callable[[Path], bool] = Path.is_file
 ) -> Path:
-    """The file of that name, here or in the data root; or the folder, by `Path.is_dir`.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The file of that name, here or in the data root; or the folder, by `Path.is_dir`."""
     for path in candidate_paths(name, data_root):
         if there(path):
             return path
@@ -161,11 +145,7 @@ def find_path(
 
 
 def comma_files(what: str, data_root: Path | None) -> list[Path]:
-    """The files between commas, such as those of the training and of the test part.
-
-    Raises:
-        UserError: one is not there, or there are too many.
-    """
+    """The files between commas, such as those of the training and of the test part."""
     # its name may have a comma
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
@@ -195,8 +175,7 @@ def fingerprint(root: Path) -> str:
 def files_below(root: Path) -> list[str]:
     """Sorted names of all files in a folder and its folders, linked ones too, but no hidden ones.
 
-    Raises:
-        UserError: a link leads back to a folder that holds it, or a name is not UTF-8.
+    A link may not lead back to a folder that holds it, and a name has to be UTF-8.
     """
     names = []
     for folder, folders, here in os.walk(root, followlinks=True):

@@ -29,9 +29,6 @@ def reading(
         fix: what to do.
         fault: what to say of it.
         extra: what pip installs for the reader; a library that is missing is then named with it.
-
-    Raises:
-        UserError: in place of what was raised.
     """
     try:
         yield
@@ -116,11 +113,7 @@ def check_kind(path: Path, wanted: str, fix: str) -> None:
 
 @contextmanager
 def needing(extra: str, what: str) -> Iterator[None]:
-    """Make a library that is not installed the line that installs it.
-
-    Raises:
-        UserError: in place of ImportError.
-    """
+    """Make a library that is not installed the line that installs it."""
     try:
         yield
     except ImportError as error:
@@ -138,11 +131,7 @@ def cause(error: BaseException) -> str:
 
 
 def contents(path: Path, limit: float = inf, fix: str = "") -> bytes:
-    """A file's bytes, at most so many; those of a pipe or a device might never end.
-
-    Raises:
-        UserError: it cannot be read, is larger, or is no file; then what to do.
-    """
+    """A file's bytes, at most so many; those of a pipe or a device might never end: refused."""
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
@@ -193,11 +182,7 @@ def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
 
 
 def unpacked(file: IO[bytes] | GzipFile, what: object, limit: int = UNPACKED) -> bytes:
-    """The bytes of a packed file, at most so many.
-
-    Raises:
-        UserError: it unpacks to more.
-    """
+    """The bytes of a packed file, at most so many."""
     content = file.read(limit + 1)
     if len(content) > limit:
         raise UserError(f"{what} unpacks to more than {limit / 2**30:.3g} GiB")

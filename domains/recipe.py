@@ -49,7 +49,6 @@ class Presets:
     path: Path
 
     def __get__(self, recipe: object, kind: type) -> dict[str, dict[str, Any]]:
-        """Return the values of each preset by its name."""
         return read_presets(self.path)
 
 

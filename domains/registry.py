@@ -50,11 +50,7 @@ def check_domain_name(name: str) -> None:
 
 
 def declaration(name: str) -> Declaration:
-    """Return the declaration of the domain with that name.
-
-    Raises:
-        UserError: unknown name, or what a package announces is no declaration.
-    """
+    """Return the declaration of the domain with that name."""
     check_domain_name(name)
     return entry_declaration(DOMAINS.get(name) or domains()[name])
 
@@ -104,11 +100,7 @@ def check_listed_dataset(domain: str, dataset: str) -> None:
 
 
 def fetch(domain: str, name: str, folder: Path | None) -> str:
-    """Bring a dataset or a corpus into a data root, or into the cache; where it is.
-
-    Raises:
-        UserError: there is no such dataset or kind of data, or it cannot be had.
-    """
+    """Bring a dataset or a corpus into a data root, or into the cache; where it is."""
     about = declaration(domain)
     known = {**about.corpora, **about.datasets}
     if name in known:
@@ -131,11 +123,7 @@ def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
 
 
 def declarations() -> dict[str, Declaration | UserError]:
-    """Return every domain's declaration, or the error where it cannot be loaded.
-
-    Raises:
-        UserError: two domains have one name.
-    """
+    """Return every domain's declaration, or the error where it cannot be loaded."""
     loaded: dict[str, Declaration | UserError] = {}
     for name in domains():
         try:
@@ -146,11 +134,7 @@ def declarations() -> dict[str, Declaration | UserError]:
 
 
 def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
-    """The adapter of a domain.
-
-    Raises:
-        UserError: unknown name, no such adapter, or a library that it needs is not installed.
-    """
+    """The adapter of a domain."""
     about = declaration(name)
     with users_code(f"import {about.adapter} of domain {name}"):
         try:
@@ -163,11 +147,7 @@ def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
 
 
 def check_needs(name: str) -> None:
-    """Raise unless the libraries that a domain always needs are installed; none is imported.
-
-    Raises:
-        UserError: one is missing, with the line that adds it.
-    """
+    """Raise unless the libraries that a domain always needs are installed; none is imported."""
     about = declaration(name)
     for module in about.needs:
         if find_spec(module) is None:

@@ -34,12 +34,7 @@ def found_by(rules: Rules[Data], data: Data) -> dict[str, Any]:
 
 
 def by_share(rules: Shares[Data], data: Data) -> tuple[dict[str, Counted], dict[str, Counted]]:
-    """Return notes and doubts: what rules find, by its share of those among which it is.
-
-    Args:
-        rules: by its words the attribute of the data that is counted, and what finds some of it.
-        data: of any kind.
-    """
+    """Return notes and doubts: what rules find, by its share of those among which it is."""
     found = {words: find(data) for words, (_, find) in rules.items()}
     shares = {k: 100 * len(found[k]) / max(1, len(getattr(data, rules[k][0]))) for k in found}
     counts = {words: Counted.of(some) for words, some in found.items() if some}
@@ -168,7 +163,6 @@ class DataReport:
 
     @property
     def sizes(self) -> str:
-        """Return the sizes in words."""
         parts = ", ".join(f"{count:,} {name}" for name, count in self.parts.items())
         total = f"{sum(self.parts.values()):,} {self.samples}"
         kinds = ", ".join(f"{kind}: {count:,}" for kind, count in self.features.items() if count)

@@ -33,7 +33,6 @@ class Counted(int):
 
     @classmethod
     def of(cls, places: Sequence[object]) -> Self:
-        """Return how many places there are, and the first."""
         return cls(len(places), *places[:1])
 
 
@@ -89,13 +88,7 @@ class Twins:
         return self.share >= WRONG_SHARE
 
     def text(self, samples: str, classes: bool = True, equal: str = "equal") -> str:
-        """Return the counts in words; empty if there is little to tell.
-
-        Args:
-            samples: what they are.
-            classes: whether they have classes, or scores that people gave.
-            equal: how they are alike.
-        """
+        """Return the counts in words; empty if there is little to tell."""
         repeated, conflicts = (100 * n / self.samples for n in (self.repeated, self.conflicts))
         if max(self.share, repeated) < TOLD_SHARE:
             return ""
@@ -159,9 +152,6 @@ def draw_folds(
         folds: how many.
         seed: of the shuffle; None: there is none.
         groups: of each sample, such as its patient; none: each is one by itself.
-
-    Raises:
-        UserError: there are too few groups, or a class is in one alone.
     """
     from sklearn import model_selection
 

@@ -37,9 +37,6 @@ def saved_parts(
     """Training, validation and test part, as far as there are such splits; "": the only one.
 
     Where no split is a test part, that of validation is, as in GLUE. Notes have the hub's revision.
-
-    Raises:
-        UserError: there is no such set, or its splits are no such parts.
     """
     here = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
     data, notes = (load_saved(here), {}) if here else hub_set(what, data_root)
@@ -72,11 +69,7 @@ def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
 
 
 def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, dict[str, Any]]":
-    """Load a set of the hub, NAME[:PART][@REVISION]; one at a commit may be in the cache alone.
-
-    Raises:
-        UserError: there is none, or no network.
-    """
+    """Load a set of the hub, NAME[:PART][@REVISION]; one at a commit may be in the cache alone."""
     import datasets
     from huggingface_hub import HfApi
 
@@ -98,11 +91,7 @@ def hub_set(what: str, data_root: Path | None) -> "tuple[datasets.DatasetDict, d
 
 
 def schema_of(path: Path) -> "Schema":
-    """Return the columns of a Parquet file, whose few bytes may stand for any number of equal rows.
-
-    Raises:
-        UserError: it is too large, a column holds lists, or two have one name.
-    """
+    """Return the columns of a Parquet file: few bytes may stand for any number of equal rows."""
     from pyarrow import parquet
 
     kept = parquet.read_metadata(path)

@@ -11,14 +11,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     def but(self, **values: Any) -> Self:
-        """Return the model with some other values.
-
-        Args:
-            values: by field; no type is checked.
-
-        Raises:
-            TypeError: it has no such field, which pydantic alone would let pass.
-        """
+        """Return the model with some other values; no type is checked, but the names are."""
+        # pydantic alone would let pass what is no field
         if unknown := values.keys() - type(self).model_fields.keys():
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
         return self.model_copy(update=values)

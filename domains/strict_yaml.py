@@ -87,11 +87,7 @@ class Document:
     value: Any = None
 
     def as_model(self, model: type[ParsedModel]) -> ParsedModel:
-        """The value as a pydantic model.
-
-        Raises:
-            UserError: an unknown or missing key, or a value of the wrong type.
-        """
+        """The value as a pydantic model."""
         if not isinstance(self.value, dict):
             what = "is empty" if self.value is None else "has no keys at its top"
             raise self.wrong_at([], f"the file {what}: write KEY: VALUE lines")
@@ -134,12 +130,7 @@ class Document:
 
 
 def read_yaml(path: Path) -> Document:
-    """A YAML file: texts, numbers, truth values, lists and mappings.
-
-    Raises:
-        UserError: no such file, no YAML, a key that is given twice or is no text, or a value
-            of another kind.
-    """
+    """A YAML file: texts, numbers, truth values, lists and mappings."""
     try:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()

@@ -317,11 +317,7 @@ class Loss(nn.Module):
 
 
 def one_number(name: str, value: Any) -> Tensor:
-    """Return the value of the loss of that name.
-
-    Raises:
-        UserError: it is not one number as a tensor.
-    """
+    """Return the value of the loss of that name."""
     if not isinstance(value, Tensor):
         raise UserError(f"{name} returns {type(value).__name__}: return a tensor")
     if value.shape != ():
@@ -528,8 +524,7 @@ def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: f
 def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) -> Scores:
     """The scores of some rows of anchors with all keys and with positives.
 
-    Raises:
-        ValueError: an anchor has no negative, so no contrastive loss is defined.
+    Where an anchor has no negative, no contrastive loss is defined.
     """
     padding = None if contrast.padding is None else contrast.padding[rows]
     count = contrast.count(rows)

@@ -27,14 +27,6 @@ def code_of(targets: Iterable[Any], packages: Iterable[str], sources: Sources) -
     It covers the names of their classes, their files and the modules beside these that they import.
     Of packages it covers the classes that a loss is derived from and the methods that it takes
     over, and of a loss of another kind than ours the version of its package too.
-
-    Args:
-        targets: the classes or functions of the losses.
-        packages: those of them whose versions count.
-        sources: the files that they were read from.
-
-    Raises:
-        UserError: a file of a package was edited after this process imported it.
     """
     kinds = [kind for target in targets for kind in getattr(target, "__mro__", (target,))]
     own = [kind for kind in kinds if not str(kind.__module__).startswith(OURS)]

@@ -19,7 +19,6 @@ class GivenEmbeddings(nn.Module):
     """A model of sentence-transformers that returns the embeddings that it is given."""
 
     def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
-        """Return the features, which hold the embeddings already."""
         return features
 
 

@@ -65,11 +65,7 @@ def no_file(path: Path) -> UserError:
 
 
 def from_package(path: str) -> Any:
-    """Return what an installed package has under an import path.
-
-    Raises:
-        UserError: it is Python's own, cannot be imported, or has no such name.
-    """
+    """Return what an installed package has under an import path."""
     module, _, name = path.partition(":")
     if is_pythons(module):
         raise UserError(
@@ -94,11 +90,7 @@ def is_pythons(module: str) -> bool:
 
 
 def shown_loss(title: str, target: Any) -> Any:
-    """Return what a name stands for, if it is seen to be a loss; nothing of it is called.
-
-    Raises:
-        UserError: it is no class of losses or modules and no function, or does not take two views.
-    """
+    """Return what a name stands for, if it is seen to be a loss; nothing of it is called."""
     if isinstance(target, type) and issubclass(target, Loss):
         return target
     module = isinstance(target, type) and issubclass(target, nn.Module)
@@ -121,17 +113,7 @@ def missing_module(path: str, module: str, lacks: str) -> UserError:
 
 
 def make_loss_of(name: str, target: Any, adapted_name: str, params: Mapping[str, Any]) -> Loss:
-    """Return the loss of a class or function, such that a record can name it.
-
-    Args:
-        name: as errors call it.
-        target: its class or function.
-        adapted_name: in records, where it is none of our kind.
-        params: that are given.
-
-    Raises:
-        UserError: it cannot be made, or not be made again from its `params`.
-    """
+    """Return the loss of a class or function, such that a record can name it."""
     file = getattr(sys.modules.get(target.__module__ or ""), "__file__", None)
     with users_code(f"make {name}", file or ""):
         with keep_settings(name):

@@ -19,11 +19,7 @@ NEEDS_INDEX = (
 
 
 def index_of(loss: Loss, contrast: Contrast, samples: int) -> Tensor:
-    """Return (A,) the training sample of each anchor.
-
-    Raises:
-        UserError: the loss is not prepared, or the contrast has no index, or one beyond the end.
-    """
+    """Return (A,) the training sample of each anchor."""
     if not samples:
         raise UserError(f"{loss.name} {NOT_PREPARED}")
     if contrast.index is None:

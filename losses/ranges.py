@@ -175,9 +175,6 @@ SHAPE = Number(low=0, tune=(0.5, 4))  # of the densities of ADNCE's Table 11
 def check_ranges(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters as a loss keeps them; one that has no range is not looked at.
 
-    Raises:
-        UserError: a parameter is out of its range.
-
     >>> check_ranges({"form": Choice("chain", "star")}, {"form": "ring"})
     Traceback (most recent call last):
     contrastbench.errors.UserError: form must be one of chain, star, got 'ring'
@@ -195,12 +192,6 @@ def in_range(
     closed: bool | str = False,
 ) -> float:
     """The value if it is a finite number between low and high.
-
-    Args:
-        name: the parameter, as the error calls it.
-        value: the candidate.
-        low, high: the bounds.
-        closed: True if both bounds are allowed values, "low" or "high" if one is.
 
     >>> in_range("temperature", 0.5, low=0)
     0.5

@@ -98,7 +98,6 @@ class Description:
 
     @property
     def arguments(self) -> list[str]:
-        """The names of all parameters."""
         return [*self.required, *self.params]
 
 
@@ -113,7 +112,6 @@ class Term:
 
     @property
     def registered(self) -> bool:
-        """Return whether it is one of ours."""
         return self.name in OURS
 
     @cached_property
@@ -155,11 +153,7 @@ class Term:
             return describe_class(self.target)
 
     def full(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters after defaults, as a record has them; nothing is made.
-
-        Raises:
-            UserError: one is missing, or one of somebody's own is none that a record can hold.
-        """
+        """Return parameters after defaults, as a record can hold them; nothing is made."""
         about = self.describe()
         full = {**about.params, **params}
         if lacking := [key for key in about.required if key not in params]:
@@ -209,15 +203,7 @@ def canonical_name(name: str) -> str:
 
 
 def terms_of(name: str, sources: Sources | None = None) -> dict[str, Term]:
-    """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum.
-
-    Args:
-        name: as `get_loss` takes it.
-        sources: a user's files that were read before.
-
-    Raises:
-        UserError: a term is there twice, perhaps as an alias.
-    """
+    """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum."""
     sources = sources or Sources()
     terms = [
         Term(canonical_name(term), weight, sources, SETTINGS.get(term, {}))
@@ -237,11 +223,7 @@ def is_registered(name: str) -> bool:
 
 
 def losses() -> dict[str, str]:
-    """All losses by name, ours first, with their import paths; no code of packages is run.
-
-    Raises:
-        UserError: two losses have one name, or a package's has one that means something else here.
-    """
+    """All losses by name, ours first, with their import paths; no code of packages is run."""
     known = {name: f"{LIBRARY}.{name}" for name in OURS}
     taken = known | dict.fromkeys([*ALIASES, "all", "none"], "a word of contrastbench's own")
     for entry in entry_points(group=ENTRY_POINTS):

@@ -76,14 +76,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 @contextmanager
 def keep_settings(who: str) -> Iterator[None]:
-    """Put settings of torch and the working directory back afterwards.
-
-    Args:
-        who: the user's code that runs within.
-
-    Raises:
-        UserError: it has changed one.
-    """
+    """Put settings of torch and the working directory back, and raise if one has changed."""
     before, changed = {call: state(call) for call in SETTINGS}, list[str]()
     try:
         yield
@@ -108,11 +101,7 @@ def state(call: str) -> Any:
 
 @contextmanager
 def keep_variables(who: str) -> Iterator[None]:
-    """Put the variables back that other processes of this one would compute by.
-
-    Raises:
-        UserError: the user's code has changed one.
-    """
+    """Put variables back by which other processes would compute, and raise if one has changed."""
     before = variables()
     try:
         yield

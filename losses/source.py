@@ -40,11 +40,7 @@ class Sources:
         return path.absolute() in self.contents
 
     def run(self, path: Path) -> ModuleType:
-        """Return a new module of the file, whose code has run.
-
-        Raises:
-            UserError: its code changes what others compute by; all else it raises goes through.
-        """
+        """Return a new module of the file, whose code has run and left what others compute by."""
         from contrastbench.losses.settings import keep_settings, keep_variables
 
         folder = hashlib.sha256(str(path.resolve()).encode()).hexdigest()

@@ -53,11 +53,7 @@ class LossSpec:
 
     @cached_property
     def given(self) -> dict[str, dict[str, Any]]:
-        """The parameters that each term is given, by its prefix.
-
-        Raises:
-            UserError: a parameter that no term has.
-        """
+        """The parameters that each term is given, by its prefix."""
         known = {prefix: term.describe().arguments for prefix, term in self.terms.items()}
         return assign(self.name, self.params, known)
 

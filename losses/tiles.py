@@ -83,14 +83,7 @@ class TiledSums(torch.autograd.Function):
 def tile_slopes(
     s: Tensor, summands: Summands, gradients: Sequence[Tensor], parameters: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Gradients by each cosine of a tile, and by the parameters.
-
-    Args:
-        s: the cosines.
-        summands: of them.
-        gradients: by each summand: what the sums of its row and of its column get.
-        parameters: that summands uses.
-    """
+    """Gradients by each cosine of a tile, and by the parameters."""
     with torch.enable_grad():
         s = s.detach().requires_grad_()
         values = summands(s)

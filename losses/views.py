@@ -58,13 +58,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class AdaptedLoss(ViewLoss):
-    """A plain module or function of two views, on the two views of a contrast.
-
-    Args:
-        name: in records.
-        target: the class or function.
-        values: the parameters that are given.
-    """
+    """A plain module or function of two views, on the two views of a contrast."""
 
     other_laws = MappingProxyType(
         {**NOT_OF_VIEWS, "parameters": "its author decides which values it takes"}
@@ -87,7 +81,6 @@ class AdaptedLoss(ViewLoss):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters by name, after their defaults."""
         return dict(self.values)
 
     def of_views(self, z1: Tensor, z2: Tensor) -> Tensor:

@@ -100,7 +100,6 @@ class GraphRecipe(Recipe):
 
     @property
     def nested(self) -> bool:
-        """Return whether every graph is tested in turn."""
         return self.parts == "drawn"
 
     @property
@@ -110,7 +109,6 @@ class GraphRecipe(Recipe):
 
     @property
     def reads_edges(self) -> bool:
-        """Return whether the encoder reads the features of edges."""
         return self.encoder == "gine"
 
     @property
@@ -125,7 +123,6 @@ class GraphRecipe(Recipe):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """How the SVM is scored."""
         if self.svm == "linear":
             return LINEAR_SVM
         return {

@@ -94,7 +94,6 @@ class Graphs:
         return Graphs(self.x[nodes], links, *parts, smiles=smiles, groups=groups)
 
     def to(self, device: torch.device) -> "Graphs":
-        """The same graphs on a device."""
         parts = (field.name for field in fields(self) if field.type is Tensor)
         return replace(self, **{name: getattr(self, name).to(device) for name in parts})
 
@@ -158,7 +157,6 @@ class RawSet(NamedTuple):
     read: Callable[[str], bytes | None]  # of a suffix such as "A"; None: there is no such file
 
     def reading(self) -> AbstractContextManager[None]:
-        """Make whatever a damaged file raises one line."""
         return reading(f"graph dataset {self.name}", "get its files again")
 
     def refuse(self, suffix: str, *faults: tuple[object, str]) -> None:
@@ -206,15 +204,8 @@ class RawSet(NamedTuple):
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
     """A dataset by name, x its node labels one-hot or without columns, and its sha256.
 
-    The last one stays in memory for the next seed.
-
-    Args:
-        name: an embedded set or one of the TU collection.
-        data_root: a folder with NAME.zip, NAME/NAME_A.txt, or these inside a folder `tudataset`.
-
-    Raises:
-        UserError: unknown name, no file and no network, or a file that is missing, truncated or
-            inconsistent.
+    The last one stays in memory for the next seed. A data root has NAME.zip, NAME/NAME_A.txt, or
+    these inside a folder `tudataset`.
     """
     known = DATASETS.get(name)
     if known and known.reader:

@@ -126,7 +126,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return self.graphs[: self.sample_count]
 
     def data_hash(self, trained: bool) -> str:
-        """Training and test graphs are of one set."""
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
@@ -201,12 +200,10 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return [len(y.unique() if self.recipe.pairs_by_class else y) > 1 for y in classes]
 
     def steps(self) -> int:
-        """Number of batches in an epoch."""
         return sum(self.has_negatives)
 
     @property
     def sample_count(self) -> int:
-        """Return how many graphs the encoder is trained on."""
         return next(iter(self.parts.values()))
 
     def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
@@ -233,14 +230,12 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     @cached_property
     def class_count(self) -> int:
-        """Classes are numbered 0, 1, ..."""
         if self.graphs.tasks:
             raise UserError(f"{self.dataset} has tasks and no classes: take a loss without classes")
         return int(self.graphs.y.max()) + 1
 
     @property
     def dim(self) -> int:
-        """The width of the projection, which is the encoder's."""
         return self.recipe.hidden * self.recipe.layers
 
     def embeddings(self, model: Model) -> Labelled:

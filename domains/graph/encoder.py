@@ -59,19 +59,11 @@ class NeighbourSum(torch.autograd.Function):
 class GIN(nn.Module):
     """Graph isomorphism network (Xu et al. 2019, eq. 4.1, epsilon 0), or with edges' features.
 
-    Those are GINE's (Hu et al. 2020): a linear map of them, without a bias, is added to the
-    neighbour, and what is above zero is summed. Loops have features of 0.
+    Those are GINE's (Hu et al. 2020), in columns `bonds`: a linear map of them, without a bias, is
+    added to the neighbour, and what is above zero is summed. Loops have features of 0.
 
-    Every layer's sum over a graph's nodes is part of its embedding.
-
-    Each layer is MLP, ReLU, batch norm, in the order of GraphCL's code; weights start
-    Xavier-uniform, biases at zero.
-
-    Args:
-        features: columns of the node features.
-        hidden: width of each layer.
-        layers: number of layers.
-        bonds: columns of the edge features; 0: they are not read.
+    Every layer's sum over a graph's nodes is part of its embedding. Each layer is MLP, ReLU, batch
+    norm, in the order of GraphCL's code; weights start Xavier-uniform, biases at zero.
     """
 
     def __init__(self, features: int, hidden: int = 32, layers: int = 3, bonds: int = 0) -> None:
@@ -133,7 +125,6 @@ class GraphModel(nn.Module):
         self.projector = mlp(self.encoder.width, self.encoder.width, self.encoder.width)
 
     def forward(self, graphs: Graphs, symmetric: bool = True) -> Tensor:
-        """(graphs, layers * hidden) projections, which losses compare."""
         projection: Tensor = self.projector(self.encoder(graphs, symmetric))
         return projection
 
@@ -147,7 +138,6 @@ class InfoGraphHead(nn.Module):
         self.block = nn.Sequential(mlp(width, width, width), nn.ReLU(), third, nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, width) to (n, width)."""
         together: Tensor = self.block(x) + self.beside(x)
         return together
 

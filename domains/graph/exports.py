@@ -38,9 +38,6 @@ class Encoder:
 
         Args:
             data: a list of torch_geometric's `Data`, or a batch of them; classes are not needed.
-
-        Raises:
-            UserError: a graph is none, or nodes have other features than in the training.
         """
         if hasattr(data, "to_data_list"):  # a batch of torch-geometric
             data = data.to_data_list()

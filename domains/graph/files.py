@@ -52,10 +52,6 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
     Tabs, commas, semicolons or blanks stand between columns. Those named source and target, or the
     like, hold the nodes, otherwise the first two do. What follows # or % is left out.
 
-    Raises:
-        ValueError: a line does not name two nodes, a first line of names does not tell them, or
-            lines may be a weight before them, or a node and all its neighbours.
-
     >>> node_pairs("id, source, target\n7, 0, 1\n8, 1, 2"), node_pairs("0 1\n1 2")
     (([('0', '1'), ('1', '2')], ['id']), ([('0', '1'), ('1', '2')], []))
     """
@@ -86,12 +82,7 @@ def two_nodes(row: Sequence[str], columns: Sequence[int]) -> tuple[str, str]:
 
 
 def check_nameless(rows: Sequence[Sequence[str]], known: Collection[str]) -> None:
-    """Raise if lines without names are probably not of two nodes and more of their edge.
-
-    Args:
-        rows: of as many columns each.
-        known: the nodes of all but the first line.
-    """
+    """Raise if lines without names are probably not of two nodes and more of their edge."""
     many, count = rows[0][0], rows[0][-1]
     counted = many.isdecimal() and many not in known and int(many) >= len(known) > 0
     if counted and count == str(len(rows) - 1):
@@ -108,9 +99,6 @@ def check_nameless(rows: Sequence[Sequence[str]], known: Collection[str]) -> Non
 
 def end_columns(rows: Sequence[Sequence[str]]) -> tuple[int, int, bool]:
     """Return the places of the two nodes of an edge, and whether the first line names columns.
-
-    Raises:
-        ValueError: the first line names three columns or more, and none is source or target.
 
     >>> end_columns([("source", "target"), ("a", "b")]), end_columns([("a", "b"), ("b", "c")])
     ((0, 1, True), (0, 1, False))

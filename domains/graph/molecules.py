@@ -84,14 +84,8 @@ def read_smiles(
 ) -> tuple[Graphs, dict[str, Any]]:
     """Read a CSV file with a column of SMILES and answers of 0, 1 or nothing.
 
-    Args:
-        what: its name.
-        data_root: a folder that may hold it.
-        groups: the column of groups; None: there is none.
-        target: the columns of answers, between commas; None: all columns but words; "": none.
-
-    Raises:
-        UserError: it has no such columns, or fewer than two molecules.
+    The target names the columns of answers, between commas: by default all columns but words, and
+    none if it is empty.
     """
     path = own.find_path(what, data_root)
     with reading(path, "save it as UTF-8", "cannot be read"):
@@ -130,11 +124,7 @@ def known_column(path: Path, name: str, columns: Iterable[str]) -> str:
 
 
 def task_columns(path: Path, columns: Columns, target: str | None) -> list[str]:
-    """Return the names of the columns of answers, as `read_smiles` says.
-
-    Raises:
-        UserError: it does not have them, or they are not told from other numbers.
-    """
+    """Return the names of the columns of answers, as `read_smiles` says."""
     if target is not None:
         asked = target.split(",") if target else []
         return [known_column(path, name.strip(), columns) for name in asked]

@@ -51,14 +51,10 @@ class Item(NamedTuple):
 def load_own_graphs(
     name: str, data_root: Path | None, edges: bool = False, target: Name = None, groups: Name = None
 ) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name.
+    """A set of graphs, a user's own or by its name; edges may have their features.
 
-    Args:
-        name: of the set.
-        data_root: a folder that may hold it.
-        edges: whether edges have their features.
-        target: the columns of a CSV file that are answers.
-        groups: the field, or the column, that names the group of each of a user's own.
+    Of a user's own, target names the columns of a CSV file that are answers, and groups the field
+    or column that names the group of each.
     """
     known = DATASETS.get(name)
     refuse(name, ((known and groups) or (), " has no groups: leave --recipe groups out"))
@@ -78,11 +74,7 @@ def load_own_graphs(
 
 
 def read_own(kind: str, what: str, data_root: Path | None, *asked: str | None) -> LoadedGraphs:
-    """Read a user's graphs; edges get both directions.
-
-    Raises:
-        UserError: there is no edge.
-    """
+    """Read a user's graphs; edges get both directions."""
     given, notes = READERS[kind](what, data_root, *asked)
     graphs, added = both_ways(given)
     name = what if kind == own.PYTHON else f"{kind}:{what}"
@@ -260,11 +252,7 @@ def function_data(what: str, data_root: Path | None) -> list[Any]:
 
 
 def of_data(what: str, graphs: Iterable[Any], groups: str | None = None) -> ReadGraphs:
-    """Graphs of torch-geometric's `Data` with `edge_index`, `y`, perhaps `x` and a field of groups.
-
-    Raises:
-        UserError: there are fewer than two, or one is no such graph, or has no class.
-    """
+    """Graphs of PyG's `Data` with `edge_index`, `y`, perhaps `x` and a field of groups."""
     items, wide, named = [], set(), []
     for k, graph in enumerate(graphs):
         y = getattr(graph, "y", None)
@@ -295,11 +283,7 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
 
 
 def item_of(name: str, graph: Any) -> Item:
-    """The parts of a `Data` that are used, but its class.
-
-    Raises:
-        UserError: it is none, or its nodes are not numbered, or have no features that are numbers.
-    """
+    """The parts of a `Data` that are used, but its class."""
     edges: Any
     edges, x, nodes = (getattr(graph, key, None) for key in ("edge_index", "x", "num_nodes"))
     shaped = edges is not None and nodes and edges.dim() == 2 and len(edges) == 2

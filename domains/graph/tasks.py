@@ -36,14 +36,8 @@ def task_evaluation(
     """Return the mean AUROC over tasks, in percent, of logistic regressions on embeddings.
 
     Each fold is tested in turn. Columns are standardised by the training part, and C is 1. A task
-    without both answers in a part is left out of that fold.
-
-    Args:
-        x: (n, d) embeddings.
-        y: (n, tasks) answers; nan is neither trained on nor scored.
-        folds: how many, shuffled by the seed.
-        seed: of the shuffle.
-        groups: of each graph, which stay in one fold; or none.
+    without both answers in a part is left out of that fold. Of (n, tasks) answers nan is neither
+    trained on nor scored.
     """
     draws, named = [*draw_folds(y, folds, seed, groups)], np.array(groups)
     # (folds, tasks, 2) of the test part, and of the training part's own folds
@@ -67,11 +61,6 @@ def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
     """Return the mean AUROC over tasks of the last part, in percent, as `task_evaluation` does.
 
     A part between chooses: the regressions of the first part are scored on it as well.
-
-    Args:
-        x: (n, d) embeddings, part after part.
-        y: (n, tasks) answers.
-        parts: their sizes.
     """
     train, *held = np.split(np.arange(len(y)), np.cumsum([*parts.values()])[:-1])
     areas = 100 * np.array([held_areas(x, answer, train, held) for answer in y.T])

@@ -22,11 +22,6 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
     As released: edges include the self-loops of the un-augmented graph, the view has none; a node
     that lost all its edges, loop included, leaves the view; a graph that had no edges keeps its
     nodes. With edges or mask alone the released code keeps loops and nodes; not so here.
-
-    Args:
-        graphs: the un-augmented graphs, self-loops included.
-        recipe: which operation, and its ratios.
-        generator: all randomness comes from here; on the graphs' device.
     """
     operation = draw_operation(len(graphs), recipe.augmentation, generator)
     ptr, nodes = graphs.node_ptr, graphs.node_ptr.diff()

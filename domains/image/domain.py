@@ -153,7 +153,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return min(self.recipe.batch_size, len(self.pool))
 
     def model(self) -> Model:
-        """Encoder and heads, initialised by the seed."""
         recipe = self.recipe
         if recipe.encoder == "raw":
             return Raw()
@@ -191,16 +190,13 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return order[: steps * size].view(-1, size)
 
     def steps(self) -> int:
-        """Number of batches in an epoch."""
         return len(self.pool) // self.batch_size
 
     @property
     def sample_count(self) -> int:
-        """Return how many images the encoder is trained on."""
         return len(self.pool)
 
     def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """Pair the views of a batch, and tell which images the anchors are."""
         return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
@@ -221,12 +217,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @cached_property
     def class_count(self) -> int:
-        """Classes are numbered 0, 1, ..."""
         return int(self.splits["train"].labels.max()) + 1
 
     @property
     def dim(self) -> int:
-        """Return the dimensions of the embeddings, those of the projector's last layer."""
         return self.recipe.projection[-1]
 
     def classes(self, batch: Batch) -> Tensor:
@@ -251,7 +245,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.preprocessing.features(model, self.splits[part], f"features of {part} images")
 
     def embeddings(self, model: Model) -> Labelled:
-        """The features of the test images."""
         return self.features(model, "test")
 
     def evaluate(self, model: Model) -> Evaluation:
@@ -320,7 +313,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many images each part has."""
         return {name: len(part) for name, part in self.splits.items()}
 
     def export(self, model: Model, folder: Path) -> None:

@@ -22,9 +22,7 @@ from contrastbench.errors import UserError
 def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
     """Yield batches of (n, 3, size, size) pictures in [0, 1].
 
-    Args:
-        data: an array of pictures, a list of PIL images or of image files, or a folder.
-        size: pixels a side that the network sees.
+    They are an array, a list of PIL images or of image files, or a folder.
     """
     if isinstance(data, str | Path):
         data = [Path(data) / name for name in image_files(Path(data))]
@@ -44,11 +42,7 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
 
 
 def image_files(root: Path) -> list[str]:
-    """Return the names of all image files in a folder and in its folders, in order.
-
-    Raises:
-        UserError: there is no such folder, or no image in it.
-    """
+    """Return the names of all image files in a folder and in its folders, in order."""
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
     there = files_below(root)

@@ -227,9 +227,6 @@ class ImageRecipe(ClassedRecipe):
         """Return the recipe with the loss's temperature for the neighbours, if they follow it.
 
         A sum has its terms'.
-
-        Raises:
-            UserError: these have several.
         """
         if self.knn_temperature != "loss":
             return self
@@ -280,11 +277,7 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def probe_on_views(self) -> Probe:
-        """Return the probe that is trained on views, at the recipe's learning rate if it has one.
-
-        Raises:
-            KeyError: `probe` is no such one.
-        """
+        """Return the probe that is trained on views, at the recipe's learning rate if any."""
         probe = PROBES[self.probe]
         return replace(probe, lr=self.probe_lr) if self.probe_lr else probe
 
@@ -295,7 +288,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def scored_sets(self) -> tuple[str, ...]:
-        """Return the sets of `score_on`."""
         return tuple(name for name in self.score_on if name not in self.further_scores)
 
     def idle(self, trained: bool) -> set[str]:
@@ -336,7 +328,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def samples_per_class(self) -> int:
-        """Return how many images of each class are in a balanced batch."""
         return 1 + self.positives
 
     @property

@@ -32,9 +32,7 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
 def check_batch_classes(labels: Tensor, images: int) -> None:
     """Raise unless each supervised batch has two classes: other classes are the negatives.
 
-    Args:
-        labels: (steps, batch) of an epoch, so that no step waits for the answer.
-        images: that there are.
+    The (steps, batch) labels are those of an epoch, so that no step waits for the answer.
     """
     batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
     fault = f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
@@ -59,9 +57,6 @@ def held_out_split(
     """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
 
     In place of a share it is so many of the last images, which the set's authors choose by.
-
-    Raises:
-        UserError: the part is empty.
     """
     rng = generator(torch.device("cpu"), seed)
     rows = torch.randperm(len(images), generator=rng)[:limit]

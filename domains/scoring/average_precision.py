@@ -44,11 +44,6 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     Lee and Shin 2022, appendix B: L-BFGS, one of 45 C for all classes that is best on the
     validation rows, the smallest of equals; fitted again with these rows. Open there, and ours: a
     logistic regression for each class against the rest, without the rows that are marked 0 for it.
-
-    Args:
-        train: (n, d) rows and (n, classes) 1, 0 or -1.
-        validation: those that C is chosen by.
-        test: those that are scored.
     """
     classes = train.y.shape[1]
     paths = [

@@ -19,7 +19,6 @@ class Labelled(NamedTuple):
     y: Tensor  # (n,) classes 0, 1, ...
 
     def to(self, device: torch.device) -> "Labelled":
-        """The same rows on a device."""
         return Labelled(self.x.to(device), self.y.to(device))
 
 

@@ -22,9 +22,6 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
     to test: logistic regression (C = 1) on rows of length one. The interval is 1.96 standard errors
     of the mean over episodes. RényiCL (Lee and Shin 2022, appendix B) has 2,000 episodes and
     logistic regression; queries and lengths are open there.
-
-    Raises:
-        UserError: fewer than five classes have a row more than the shots.
     """
     accuracies = {}
     x, y = unit(rows.x).cpu().numpy(), rows.y.cpu().numpy()

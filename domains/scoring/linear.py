@@ -47,9 +47,6 @@ def plain_linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classi
     100 epochs at learning rate 1, 3 or 5. It leaves the rest open; as in i-Mix's code for tables:
     batches of 512, momentum 0.9, a fifth of the rate after 80, 90 and 95 epochs. Weights start from
     zero; rows are shuffled by the seed.
-
-    Raises:
-        UserError: it diverges at the rate that is best.
     """
     heads = train_heads(train, seed, PLAIN_BATCH, steps_down)
     return best_head(heads, lambda x: x, validation)

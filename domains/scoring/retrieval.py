@@ -22,9 +22,6 @@ def retrieval(rows: Labelled) -> dict[str, float]:
     (Musgrave et al. 2020). Queries whose class has no other row are left out of both. NMI is that
     of the classes and as many clusters by k-means, with the arithmetic mean of their entropies.
 
-    Raises:
-        UserError: no class has two rows.
-
     >>> x = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
     >>> retrieval(Labelled(x, torch.tensor([0, 0, 1, 1])))["recall_at_1"]
     100.0

@@ -47,7 +47,6 @@ class FoldScores:
 
     @property
     def mean(self) -> float:
-        """Return the mean accuracy over the folds."""
         return float(np.mean(self.accuracy))
 
     @property
@@ -57,7 +56,6 @@ class FoldScores:
 
     @property
     def others(self) -> dict[str, list[float]]:
-        """Return the other metrics of each fold."""
         return {name: [fold[name] for fold in self.beside] for name in self.beside[0]}
 
 
@@ -196,9 +194,6 @@ def linear_folds(
     standardised by the part that fits, which is not printed: else sums over thousands of nodes make
     the largest graph the only one that counts. Ties go to the smaller C. Arguments are those of
     `svm_folds`; there are three folds or more, and the seed is the solver's too.
-
-    Raises:
-        UserError: a class has fewer members than folds, or the embeddings are not finite.
 
     >>> y = np.repeat([0, 1], 10)
     >>> x = y[:, None] + np.arange(20)[:, None] / 100

@@ -110,7 +110,6 @@ class SentenceRecipe(Recipe):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """How pairs of sentences are scored."""
         settings = {
             "similarity": "cosine",
             "correlation": "Spearman over all pairs of a set",

@@ -75,10 +75,6 @@ def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
     """The checkpoint of a folder or of the hub, or one with new weights.
 
     `random:NAME` has its shape, `random:LAYERSxWIDTH:NAME` its vocabulary alone.
-
-    Raises:
-        UserError: no such checkpoint, no network, no weights, or weights that would be newly
-            initialised.
     """
     fresh = name.startswith("random:")
     source = name.rpartition(":")[2] if fresh else name
@@ -242,9 +238,6 @@ def hub_folder(repository: str, named: str) -> Path:
     """The checkpoint in the hub's cache, downloaded if need be and if the hub answers.
 
     The revision is the one that is named, or pinned here, or else the newest.
-
-    Raises:
-        UserError: the hub has no such checkpoint, or cannot be reached and none is in the cache.
     """
     revision = named or REVISIONS.get(repository)
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]

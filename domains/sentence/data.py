@@ -81,9 +81,6 @@ class Corpus(NamedTuple):
 def without_sentences(corpus: Corpus, compared: Iterable[str]) -> Corpus:
     """Return the corpus without rows that hold a compared sentence, but for case and signs.
 
-    Raises:
-        UserError: fewer than two rows are left.
-
     >>> rows = [["A dog.", "Two cats."], ["A bird.", "Birds."], ["Rain.", "It rains."]]
     >>> without_sentences(Corpus(rows, 0, ""), ["a dog"]).rows
     [['A bird.', 'Birds.'], ['Rain.', 'It rains.']]
@@ -139,7 +136,6 @@ class TextFiles:
         self.archive = Archive(root) if root.is_file() else None
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file."""
         if self.archive:
             return self.archive.read(name)
         data = contents(self.root / name)
@@ -149,11 +145,7 @@ class TextFiles:
             return unpacked(file, self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
-        """A file's lines, without line ends.
-
-        Raises:
-            UserError: no such file, or not UTF-8.
-        """
+        """A file's lines, without line ends."""
         path = self.root / name
         data = self.read(name)
         try:
@@ -237,14 +229,7 @@ def sick_pairs(read: TextFiles) -> Pairs:
 def scored_pairs(
     what: object, name: str, rows: Iterable[tuple[str, Sequence[str]]], fix: str = SENTEVAL_FIX
 ) -> Pairs:
-    """Pairs of rows (first, second, gold score), those without a score counted and left out.
-
-    Args:
-        what: is read.
-        name: of the pairs.
-        rows: each with where it stands.
-        fix: what to do where a score is none.
-    """
+    """Pairs of rows (first, second, gold score), those without a score counted and left out."""
     scored, unscored = [], 0
     for where, row in rows:
         refuse(where, (len(row) != 3, f" has a damaged pair, {row}: {fix}"))
@@ -266,11 +251,7 @@ def numbered(path: object, rows: Iterable[T], begin: int = 1) -> Iterator[tuple[
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: a declared corpus, or a path here or in the data root.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The file of training sentences: a declared corpus, or a path here or in the data root."""
     declared = CORPORA.get(name)
     path = local_file(declared, data_root) if declared else None
     another = bool(declared and path and file_sha256(path) != declared.sha256)
@@ -307,9 +288,6 @@ def rows_of(name: object, lines: list[str]) -> Corpus:
 
     A sentence that a row has twice counts once. A first line such as `anchor positive negative`
     names the columns.
-
-    Raises:
-        UserError: a row of one sentence, or fewer than two rows.
     """
     split, negatives = named_columns(name, lines)
     distinct = [[*dict.fromkeys(filter(None, row))] for row in split]
@@ -323,9 +301,6 @@ def rows_of(name: object, lines: list[str]) -> Corpus:
 
 def named_columns(name: object, lines: Sequence[str]) -> tuple[list[list[str]], Negatives]:
     r"""Return the rows of lines without a first line of names and hard negatives, and these.
-
-    Raises:
-        UserError: a row has none, and others have.
 
     >>> named_columns("a.tsv", ["anchor\tpositive\tnegative", "Hi.\tHello!\tGo!"])
     ([['Hi.', 'Hello!']], {'Hi.': ['Go!']})

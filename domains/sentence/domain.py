@@ -116,7 +116,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         refuse(f"max_length={recipe.max_length}", (recipe.max_length > positions, long))
 
     def check_untrained(self) -> None:
-        """Raise if the model as it is cannot be scored."""
         check_head(self.model())
 
     @cached_property
@@ -298,7 +297,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return encode(model, self.checkpoint, sentences, self.batch_tokens)
 
     def check_export(self) -> None:
-        """Raise unless models of this recipe can be exported."""
         exports.check_pooler(self.recipe.pooler)
 
     def export(self, model: SentenceModel, folder: Path) -> None:

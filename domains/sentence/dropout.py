@@ -17,9 +17,6 @@ class SharedDropout(TorchFunctionMode):
     """Draw dropout masks for the whole batch, as one process does, and cut them.
 
     The fused attention of one process draws masks too, so that attention is written out here.
-
-    Args:
-        rows: of the whole batch, the first dimension of whatever is dropped.
     """
 
     def __init__(self, rows: int) -> None:

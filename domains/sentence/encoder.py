@@ -24,20 +24,13 @@ class Head(nn.Module):
         self.register_buffer("trained", torch.tensor(trained))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, D) to (N, D)."""
         if self.training:
             self.trained.fill_(True)
         return torch.tanh(self.dense(x))
 
 
 class SentenceModel(nn.Module):
-    """Encoder, pooler, and the head that both cls poolers train through.
-
-    Args:
-        encoder: a model of transformers.
-        pooler: as in the recipe.
-        head: of the cls poolers.
-    """
+    """Encoder, pooler, and the head that both cls poolers train through."""
 
     def __init__(
         self, encoder: Any, pooler: str, head: Head | None, precision: str = "float32"

@@ -66,7 +66,6 @@ class OneDnnLinear(nn.Module):
         self.bias = None if linear.bias is None else linear.bias.detach().to_mkldnn()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) to (..., out)."""
         return nn.functional.linear(x.to_mkldnn(), self.weight, self.bias).to_dense()
 
 
@@ -109,10 +108,6 @@ def encode(
 
     Sentences are cut only where the encoder has no more positions; how many were cut, empty or had
     a NUL is counted.
-
-    Raises:
-        UserError: a sentence has a lone surrogate, or the head that would be scored was never
-            trained.
     """
     check_head(model)
     distinct = list(dict.fromkeys(sentences))

@@ -41,9 +41,6 @@ class Encoder:
 
         Args:
             data: a list of sentences.
-
-        Raises:
-            UserError: there is none, or one is no text.
         """
         if isinstance(data, str):
             raise UserError(f"{data[:40]!r} is one text: give a list of sentences")

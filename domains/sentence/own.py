@@ -46,11 +46,7 @@ OwnPairs = tuple[list[list[Placed]], Mapping[str, Any]]  # of each part, and not
 
 
 def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
-    """Read a user's own pairs of sentences, or rows that belong together.
-
-    Raises:
-        UserError: they cannot be read, or are too few to rank.
-    """
+    """Read a user's own pairs of sentences, or rows that belong together."""
     name = f"{kind}:{what}"
     paths = own.comma_files(what, data_root) if kind == "pairs" else []
     if len(paths) == 1 and (found := rows_without_scores(paths[0]))[0]:
@@ -153,11 +149,7 @@ def read_pairs(path: Path) -> list[Placed]:
 
 
 def pair_columns(what: object, names: Sequence[str]) -> list[int]:
-    """Return the places of both sentences and of the score; none where they are not named.
-
-    Raises:
-        UserError: two columns are named as one of them.
-    """
+    """Return the places of both sentences and of the score; none where they are not named."""
     places = [
         [k for k, name in enumerate(names) if name == exact]
         or [k for k, name in enumerate(names) if pattern.fullmatch(name.strip())]
@@ -203,9 +195,6 @@ def saved_texts(what: str, data_root: Path | None) -> list[str]:
 
     They are taken as they are kept: `datasets` itself opens files and addresses that stand there
     for pictures.
-
-    Raises:
-        UserError: they cannot be read, or no column of them is there.
     """
     with reading(f"hf:{what}", fault="cannot be read", extra="hf"):
         part = next(iter(saved.saved_parts(what, data_root)[0].values()))

@@ -74,12 +74,7 @@ def sentence_samples(
 ) -> Samples:
     """Return the scored pairs, or other rows, with what the rules find of all sentences.
 
-    Args:
-        scored: what is scored.
-        corpus: what is trained on, if there is a training.
-        notes: on reading.
-        own: whether nobody has checked the sizes.
-        encoded: gives what the encoder sees of sentences, the same of nearly equal ones.
+    What the encoder sees is the same of nearly equal sentences.
     """
     tested = [part for parts in scored.sets.values() for part in parts]
     chosen = [scored.dev] if scored.dev and tested else []

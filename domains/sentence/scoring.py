@@ -119,11 +119,8 @@ def subsets(
 def whitened(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Rows after BERT-whitening (Su et al. 2021): their mean becomes 0, their covariance 1.
 
-    Directions without variance are left out.
-
-    Raises:
-        UserError: no more rows than dimensions, after which every pair would be as far apart as any
-            other.
+    Directions without variance are left out. There have to be more rows than dimensions: after it
+    every pair of fewer would be as far apart as any other.
     """
     x = torch.cat([first, second]).double()
     fault = f" sentences cannot be whitened in {x.shape[1]} dimensions: leave whiten out"
@@ -144,7 +141,6 @@ class Captions(NamedTuple):
     search: bool = False  # whether the first sentence of a row is to find the second
 
     def few(self, limit: int) -> "Captions":
-        """Return few rows to score on, for a smoke test."""
         return self._replace(dev=self.dev[:limit], test=self.test[:limit])
 
 

@@ -59,13 +59,11 @@ class TransferTask:
     dev: Examples | None = None
 
     def few(self, limit: int) -> "TransferTask":
-        """The task on few of each part."""
         test, dev = (part.few(limit) if part else None for part in (self.test, self.dev))
         return TransferTask(self.name, self.train.few(limit), test, dev)
 
     @property
     def grid(self) -> tuple[float, ...]:
-        """Values of C that SentEval tries."""
         return SPLIT_C_GRID if self.test and not self.dev else C_GRID
 
     @property
@@ -75,7 +73,6 @@ class TransferTask:
 
     @property
     def sentences(self) -> list[str]:
-        """All that must be encoded."""
         return [s for part in self.parts for s in part.first + part.second]
 
 

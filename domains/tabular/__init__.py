@@ -118,7 +118,6 @@ class TabularRecipe(ClassedRecipe):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """How the classifier of `probe` is fitted and scored."""
         scored = {"accuracy": "of the test rows", "embeddings": "before the projection"}
         probe = {**LINEAR_PROBE, **PLAIN_PROBE} if self.probe == "plain" else LINEAR_PROBE
         return scored | (probe if self.probe in ("linear", "plain") else {})

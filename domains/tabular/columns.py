@@ -29,15 +29,10 @@ class Numbers:
 
     @property
     def width(self) -> int:
-        """Return the number of inputs."""
         return 1 if self.std else 0
 
     def encode(self, name: str, column: Array) -> Array:
-        """(rows, 1) the scaled numbers.
-
-        Raises:
-            UserError: the column has words.
-        """
+        """(rows, 1) the scaled numbers."""
         x = as_numbers(name, column)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
             return ((np.where(np.isnan(x), self.median, x) - self.mean) / self.std)[:, None]
@@ -52,7 +47,6 @@ class Categories:
 
     @property
     def width(self) -> int:
-        """Return the number of inputs."""
         width = len(self.categories) + bool(self.rare)
         return width if width > 1 else 0
 
@@ -101,15 +95,10 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Return the number of inputs of all columns."""
         return len(self.feature_of)
 
     def encode(self, table: Mapping[str, Array]) -> Array:
-        """(rows, width) float32 of a table by column.
-
-        Raises:
-            UserError: a column is missing or has words for numbers, or a number is too large.
-        """
+        """(rows, width) float32 of a table by column."""
         lacking = [name for name in self.used if name not in table]
         fix = "add what is missing, empty where it is unknown"
         refuse("it lacks", (lacking, f" {few_names(lacking)} of the training: {fix}"))
@@ -127,12 +116,10 @@ class Columns:
         return {name: words for name, words in found.items() if words}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the columns as JSON holds them."""
         return {name: asdict(column) for name, column in self.by_name.items()}
 
     @classmethod
     def of_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Columns":
-        """Return the columns that `as_json` gave."""
         return cls({name: of_json(about) for name, about in values.items()})
 
 
@@ -189,11 +176,7 @@ def fit_categories(column: Array) -> Categories:
 
 
 def as_numbers(name: str, column: Array) -> Array:
-    """Return a column as floats; words for what is missing are nan.
-
-    Raises:
-        UserError: another word stands among them, or a number is infinite.
-    """
+    """Return a column as floats; words for what is missing are nan."""
     if column.dtype != object:
         x = column.astype(np.float64)
     else:

@@ -27,15 +27,7 @@ def load_rows(
 ) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
-    Args:
-        name: a declared dataset, or one's own such as `csv:FILE`; a file is looked for here, then
-            in the data root.
-        target: the column of classes of one's own.
-        data_root: a folder that already holds the files.
-        roles: other fields of `own.Roles`.
-
-    Raises:
-        UserError: unknown name or column, no file, or a file that is no table with classes.
+    The roles of columns are those of `own.Roles`, for a table of one's own.
     """
     table = ADAPTER.read(name, data_root, own.Roles(target, **roles))
     return table, table.digest

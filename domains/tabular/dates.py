@@ -28,14 +28,7 @@ def with_days(
 ) -> "tuple[pandas.DataFrame, dict[str, list[str]]]":
     """Return a table whose columns of dates are days since 1970, and a note that names them.
 
-    Args:
-        name: of the table.
-        frame: its columns.
-        but: the column of classes, which stays as it is.
-        place: says where a row stands, by its index.
-
-    Raises:
-        UserError: dates are not written as 2020-12-31, or some values of a column are none.
+    The column of classes stays as it is; `place` says where a row stands, by its index.
     """
     found = {column: days(name, frame[column], place) for column in frame if column != but}
     dates = {column: numbers for column, numbers in found.items() if numbers is not None}

@@ -97,7 +97,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         check_class_count(recipe.batch_classes, self.class_count)
 
     def data_hash(self, trained: bool) -> str:
-        """Training, validation and test rows are of one table."""
         return self.sha256
 
     def notes(self, trained: bool) -> dict[str, Any]:
@@ -124,7 +123,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         )
 
     def model(self) -> Model:
-        """Encoder and heads, initialised by the seed."""
         recipe = self.recipe
         if recipe.encoder == "raw":
             return Raw()
@@ -146,12 +144,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             yield Batch(rows, rng)
 
     def steps(self) -> int:
-        """Number of batches in an epoch."""
         return len(self.pretraining.y) // self.batch_size
 
     @property
     def sample_count(self) -> int:
-        """Return how many rows the encoder is trained on."""
         return len(self.pretraining.y)
 
     def views(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -159,7 +155,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return two_views(self.pretraining.x, batch.rows, self.features, self.recipe, batch.rng)
 
     def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """Pair the views of a batch, and tell the rows of the anchors."""
         return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
@@ -187,12 +182,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     @cached_property
     def class_count(self) -> int:
-        """Classes are numbered 0, 1, ..."""
         return int(self.train.y.max()) + 1
 
     @property
     def dim(self) -> int:
-        """The width of the projection's last layer."""
         return self.recipe.projection[-1]
 
     def classes(self, batch: Batch) -> Tensor:
@@ -212,7 +205,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         write_probe(folder, self.table.classes, *parts)
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return probe_evaluation(model.encoder, parts, self.recipe.probe, self.seed, self.test_part)
 

@@ -37,13 +37,7 @@ def perceptron(widths: Sequence[int], batch_norm: bool, maxout: int) -> nn.Seque
 
 
 class TabularModel(ContrastiveModel):
-    """Encoder, projection and, for query_key, prediction head and target network.
-
-    Args:
-        inputs: columns of the table.
-        recipe: widths, pairing and momentum.
-        steps: training steps until the momentum is 1.
-    """
+    """Encoder, projection and, for query_key, prediction head and target network."""
 
     def __init__(self, inputs: int, recipe: TabularRecipe, steps: int) -> None:
         (hidden, outputs), norm = recipe.projection, recipe.batch_norm

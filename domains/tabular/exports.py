@@ -46,9 +46,6 @@ class Encoder:
 
         Args:
             data: a data frame or what pandas makes one of, or the path of a CSV or Parquet file.
-
-        Raises:
-            UserError: a column is missing, or holds something else than in the training.
         """
         x = torch.from_numpy(self.inputs(self.table(data), "the table"))
         return embed_rows(self.network, x.to(self.device)).cpu()
@@ -67,7 +64,6 @@ class Encoder:
         return x
 
     def table(self, data: Any) -> Mapping[str, Array]:
-        """Return data by column."""
         import pandas as pd
 
         if isinstance(data, str | Path):
@@ -75,7 +71,6 @@ class Encoder:
         return self.of_frame(pd.DataFrame(data))
 
     def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
-        """Read a CSV or Parquet file."""
         with reading(path, fault=NO_TABLE, extra="tabular"):
             fix = "give the path of a CSV or Parquet file"
             refuse("no file", (not path.is_file(), f" {path}: {fix}"))

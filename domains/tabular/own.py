@@ -106,11 +106,7 @@ def check_column(name: str, column: str, columns: Iterable[str]) -> None:
 
 
 def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
-    """Return the column of classes.
-
-    Raises:
-        UserError: it is not named, or not one of the table's.
-    """
+    """Return the column of classes."""
     names = list(frame.columns)
     alone = [repr(only) for only in names if len(names) == 1 and target != only]
     few = ", ".join(names if len(names) <= 10 else [*names[:5], "...", *names[-5:]])
@@ -132,11 +128,7 @@ def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
 def concatenate_parts(
     name: str, parts: "dict[str, DataFrame]", split: str | None
 ) -> "tuple[DataFrame, Starts | None]":
-    """One table, and where its parts start.
-
-    Raises:
-        UserError: parts of different columns, or without rows to train on or to test.
-    """
+    """One table, and where its parts start."""
     import pandas as pd
 
     if split is not None:

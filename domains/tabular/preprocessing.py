@@ -42,9 +42,6 @@ def split_rows(
 
     The seed draws the share `tested` for the test part, and of a table that has a test part alone
     or of the rest a quarter for validation.
-
-    Raises:
-        UserError: the training rows are of one class.
     """
     rows = np.arange(len(table))
     validation_start, test_start = table.starts or (None, None)
@@ -69,11 +66,7 @@ def split_rows(
 
 
 def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[Array, Array]:
-    """Return some rows without a drawn share, and that share; by class, and whole groups.
-
-    Raises:
-        UserError: a class has fewer groups than that needs.
-    """
+    """Return some rows without a drawn share, and that share; by class, and whole groups."""
     groups = np.asarray(table.groups)[rows] if len(table.groups) else ()
     kept, drawn = draw_share(table.y[rows], share, seed, groups)
     return rows[kept], rows[drawn]
@@ -86,14 +79,8 @@ def standardise_columns(
 ) -> Prepared:
     """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
 
-    Args:
-        table: what to prepare.
-        parts: its split.
-        statistics: "train" fits all of it on training rows, "train+validation" on those of both
-            parts; "paper" on all rows, test rows included, as i-Mix does.
-
-    Raises:
-        UserError: no column varies, or values are too large for float32.
+    Statistics are those of training rows ("train"), of both parts ("train+validation"), or of all
+    rows, test rows included, as i-Mix does ("paper").
     """
     count = {"train": 1, "train+validation": 2, "paper": 3}[statistics]
     fitted_on = np.concatenate(parts[:count])

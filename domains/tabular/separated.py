@@ -31,14 +31,7 @@ def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
     """Read a CSV file with a header; empty fields, NA and ? are missing.
 
     Among numbers also NaN, null and the like, which among words may be words. `attrs` has notes.
-
-    Args:
-        path: the file.
-        words: columns that are words even where all of them look like numbers.
-
-    Raises:
-        UserError: two columns have one name, rows have more or fewer fields than the header, the
-            file is not UTF-8 or something else than a text, or the decimal sign is unclear.
+    Columns may be told to be words even where all of them look like numbers.
     """
     if not check_unpacked(path):
         check_kind(path, "a table of text", "save it as CSV")
@@ -194,12 +187,7 @@ def known_cells(column: "pandas.Series") -> "pandas.Series":
 
 
 def parse_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Series":
-    """Return a column of words as numbers, if all but those for what is missing are numbers.
-
-    Args:
-        column: of numbers or of words.
-        commas: whether decimal signs are commas.
-    """
+    """Return a column of words as numbers, if all but those for what is missing are numbers."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
@@ -266,11 +254,7 @@ def all_match(pattern: str, column: "pandas.Series") -> bool:
 
 
 def check_unpacked(path: Path) -> bool:
-    """Return whether a file is packed.
-
-    Raises:
-        UserError: it unpacks to too many bytes, as its few may.
-    """
+    """Return whether a file is packed; its few bytes may not unpack to too many."""
     from pandas.io.common import get_handle, infer_compression
 
     if infer_compression(path, "infer") is None:

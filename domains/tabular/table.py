@@ -42,17 +42,14 @@ class TabularSet:
 
     @property
     def numbers(self) -> dict[str, Array]:
-        """Return the columns of numbers by name."""
         return dict(zip(self.names, self.numeric.T, strict=False))
 
     @property
     def words(self) -> dict[str, Array]:
-        """Return the columns of words by name."""
         return dict(zip(self.names[self.numeric.shape[1] :], self.categorical.T, strict=True))
 
     @property
     def columns(self) -> dict[str, Array]:
-        """Return all columns by name."""
         return self.numbers | self.words
 
     @cached_property
@@ -89,12 +86,7 @@ class TabularSet:
 def from_frame(
     path: object, frame: "pandas.DataFrame", target: Any, starts: Starts | None = None
 ) -> TabularSet:
-    """A table of a file's data frame; rows without a class are left out and counted.
-
-    Raises:
-        UserError: no features, one class only, classes that are hardly told apart, or a class too
-            rare for three parts.
-    """
+    """A table of a file's data frame; rows without a class are left out and counted."""
     from pandas.api.types import is_numeric_dtype
 
     labelled = frame[target].notna()

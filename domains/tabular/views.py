@@ -18,15 +18,7 @@ class FeatureLayout(NamedTuple):
 def two_views(
     table: Tensor, rows: Tensor, features: FeatureLayout, recipe: TabularRecipe, rng: Generator
 ) -> tuple[Tensor, Tensor]:
-    """Two views of rows of a table; the first is the rows themselves where it is `one_way`.
-
-    Args:
-        table: (n, inputs) all training rows.
-        rows: (b,) row numbers.
-        features: of the table; inputs of one feature change together.
-        recipe: what the views are.
-        rng: where all randomness comes from, on the table's device.
-    """
+    """Two views of rows of a table; the first is the rows themselves where it is `one_way`."""
     x = table[rows]
     first = x if recipe.pairing == "one_way" else view(x, table, features, recipe, rng)
     return first, view(x, table, features, recipe, rng)
@@ -52,7 +44,6 @@ def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: Generator
         table: (n, inputs) where the draws come from.
         of: (inputs,) the feature that each input belongs to.
         chosen: (b, features) which to replace.
-        rng: of the draws.
     """
     donors = torch.randint(len(table), chosen.shape, generator=rng, device=x.device)[:, of]
     return torch.where(chosen[:, of], table.gather(0, donors), x)

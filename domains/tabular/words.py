@@ -47,13 +47,7 @@ STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among num
 
 
 def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str]) -> None:
-    """Raise if a column has infinity, numbers in a form that is not read, or few words among them.
-
-    Args:
-        name: of the table.
-        frame: its features.
-        place: says where a row stands.
-    """
+    """Raise if a column has infinity, numbers in a form that is not read, or a few words."""
     for column, values in frame.items():
         infinite = values.index[np.isin(column_array(values), [np.inf, -np.inf])].tolist()
         fault = f"column {column} has an infinite value: leave it empty if it is missing"

@@ -99,11 +99,7 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
 
 
 def declined(loss: Loss) -> Mapping[str, str]:
-    """Return the laws that a loss declines, with its reasons.
-
-    Raises:
-        UserError: a law is unknown, or a reason is missing.
-    """
+    """Return the laws that a loss declines, with its reasons."""
     names = {law.name for law in LAWS}
     if not isinstance(loss.declined_laws, Mapping):
         raise UserError(f'declined_laws of {loss.name} is no mapping: write {{"LAW": "REASON"}}')

@@ -56,7 +56,6 @@ class BoundedArchive(gzip.GzipFile):
         self.left = MAX_UNPACKED_BYTES
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes."""
         data = super().read(size)
         self.left -= len(data)
         if self.left < 0:

@@ -138,11 +138,7 @@ def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def labels_below(labels: Tensor, classes: int) -> Tensor:
-    """The labels, which are no more than the classes.
-
-    Raises:
-        ValueError: one is.
-    """
+    """Return the labels, or raise ValueError where one is no number of a class."""
     if labels.max() >= classes:
         raise ValueError(f"class {int(labels.max())} of {classes}")
     return labels

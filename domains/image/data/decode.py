@@ -71,10 +71,7 @@ def folder_reader(root: Path) -> ReadBytes:
 def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
     """The files of a folder, or those in one folder of a zip.
 
-    Args:
-        path: of the folder or the zip.
-        fix: what to do with a damaged one.
-        top: the zip's folder; None: the only one at its top, if there is only one.
+    By default that is the only folder at the zip's top, if there is only one.
     """
     if path.is_dir():
         return Kept(files_below(path), folder_reader(path))
@@ -108,8 +105,7 @@ def pool() -> ThreadPoolExecutor:
 def begin_decoding(work: Callable[[int], None], count: int) -> Callable[[], None]:
     """Have threads do the work for 0, 1, ... count - 1.
 
-    Returns:
-        What waits for them, and raises the first error in order.
+    What is returned waits for them, and raises the first error in order.
     """
 
     def some(start: int) -> None:
@@ -139,10 +135,6 @@ class Ahead(Generic[T]):
     """Batches by number that threads prepare: who asks for one has the next ones begun.
 
     Whoever goes on in the middle of an epoch begins there.
-
-    Args:
-        begin: starts the batch of a number, and returns what waits for it.
-        count: of batches.
     """
 
     def __init__(self, begin: Callable[[int], Callable[[], T]], count: int) -> None:
@@ -150,7 +142,6 @@ class Ahead(Generic[T]):
         self.begun: dict[int, Callable[[], T]] = {}
 
     def __call__(self, number: int) -> T:
-        """The batch of that number."""
         for k in range(number, min(number + BATCHES_AHEAD + 1, self.count)):
             if k not in self.begun:
                 self.begun[k] = self.begin(k)
@@ -167,11 +158,7 @@ def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> I
 
 
 def image_header(name: str, data: bytes) -> Header:
-    """The header of an image file.
-
-    Raises:
-        UserError: it is no image, or too small.
-    """
+    """The header of an image file."""
     image = open_image(name, data)
     size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
     mode = f" has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
@@ -221,11 +208,7 @@ def crops(
 ) -> list[Tensor]:
     """(3, size, size) uint8 of parts of an image file, each resized as torchvision's are.
 
-    Args:
-        name: of the file.
-        data: its bytes.
-        boxes: top, left, height, width of each part in pixels.
-        sizes: of the results.
+    Boxes are top, left, height and width of each part in pixels.
     """
     image, tensors = open_rgb(name, data), []
     for (top, left, height, width), size in zip(boxes, sizes, strict=True):
@@ -246,11 +229,7 @@ def to_tensor(image: Image.Image) -> Tensor:
 
 
 def to_rgb(image: Image.Image, name: str = "an image") -> Image.Image:
-    """Three colours of 8 bits, transparency left out as torchvision's ImageFolder does.
-
-    Raises:
-        UserError: the higher 8 of 16 bits are empty.
-    """
+    """Three colours of 8 bits, transparency left out as torchvision's ImageFolder does."""
     if image.mode.startswith("I"):
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:

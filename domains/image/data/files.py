@@ -39,7 +39,6 @@ class Part:
     groups: sets.Names = ()
 
     def select(self, rows: Sequence[int]) -> "Part":
-        """Return the files of those numbers."""
         labels = tuple(self.labels[row] for row in rows)
         return Part(chosen(self.names, rows), labels, chosen(self.groups, rows))
 
@@ -73,17 +72,7 @@ class Parts:
 
 
 def check_sizes(about: ImageDataset, parts: Parts, where: object, each: int = 1) -> None:
-    """Raise unless a published set has its classes, training and test images, if they are known.
-
-    Args:
-        about: the set.
-        parts: its files.
-        where: they are.
-        each: images of a file.
-
-    Raises:
-        UserError: it has others, and is not scored in silence.
-    """
+    """Raise unless a published set has its classes, training and test images, if they are known."""
     counts = (each * len(part.names) for part in (parts.train, parts.test))
     found = (len(parts.classes), *counts)
     if about.sizes not in ((), found):
@@ -100,12 +89,8 @@ def from_files(
 ) -> sets.LoadedImages:
     """A set of image files; its hash is that of their names, classes and bytes, however decoded.
 
-    Args:
-        parts: names and classes of the files.
-        read: a file's bytes by its name.
-        asked: how they are read; whole pictures of several or of large sizes stay files.
-        notes: what is known of the files.
-        largest: pixels a side up to which pictures that all have one size keep it.
+    Pictures that all have one size of at most `largest` pixels a side keep it. Whole pictures of
+    several sizes, or of larger ones, stay files.
     """
     names, trained = parts.train.names + parts.test.names, len(parts.train.names)
     look = decode.in_threads(lambda n: decode.image_header(n, read(n)), names, "checking images")

@@ -17,15 +17,7 @@ from contrastbench.domains.samples import Counted
 
 
 def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str, Any]]:
-    """Training and test files of a folder in ImageFolder's layout, and how many other files it has.
-
-    Args:
-        root: the folder.
-        groups: a pattern of files' names below a class; None: there are no groups.
-
-    Raises:
-        UserError: no classes, an empty one, one that is in the test part alone, or a single one.
-    """
+    """Training and test files of a folder in ImageFolder's layout, and notes on other files."""
     folders = part_folders(root)
     if "train" not in folders:
         return one_part(root, groups)
@@ -52,14 +44,7 @@ def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str
 def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
     """Return files with their groups: what a pattern, or its first bracket, finds in each name.
 
-    Args:
-        root: the folder.
-        part: its files.
-        pattern: a regular expression; None: there are no groups.
-        depth: of folders above the names, which are no part of these.
-
-    Raises:
-        UserError: it is none, or is not in a name.
+    The folders above, down to the depth, are no part of a name.
     """
     if pattern is None:
         return part
@@ -71,11 +56,7 @@ def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
 
 
 def part_folders(root: Path) -> dict[str, str]:
-    """Return the names of the folders of parts, such as Training and val, by part.
-
-    Raises:
-        UserError: two are of one part, or all folders are parts and none is to train on.
-    """
+    """Return the names of the folders of parts, such as Training and val, by part."""
     folders = sorted(path.name for path in root.iterdir() if path.is_dir())
     named = [(part, name) for name in folders if (part := part_name(name))]
     parts = dict(named)

@@ -121,12 +121,7 @@ class ImageFiles:
         return decode.Ahead(lambda k: self.select(parts[k]).cut(policies, rngs[k]), len(parts))
 
     def begin(self, rows: Tensor, numbers: Sequence[int]) -> Callable[[], Images]:
-        """Start decoding the images; return what waits for them.
-
-        Args:
-            rows: their numbers on the device.
-            numbers: the same for the host.
-        """
+        """Start decoding the images; return what waits for them."""
         ready = self.decoded(
             [self.names[number] for number in numbers],
             [self.shape],
@@ -156,10 +151,7 @@ class ImageFiles:
     ) -> Callable[[], list[Tensor]]:
         """Have threads decode files, each into a picture of each shape; return what waits for them.
 
-        Args:
-            names: of the files.
-            shapes: height and width of the pictures that are made of each.
-            work: the pictures of a file by its name and place.
+        The work makes the pictures of a file by its name and place.
         """
         device = self.labels.device
         pinned = device.type == "cuda"  # which is copied from unwaited for
@@ -191,7 +183,6 @@ class ImageFiles:
         return Images(self.batch(every), self.labels).crops(runs, rng)
 
     def select(self, rows: Tensor) -> "ImageFiles":
-        """The split's images of those numbers: a validation part, or a small one."""
         names, groups = (chosen(of, rows.tolist()) for of in (self.names, self.groups))
         sides = None if self.sides is None else self.sides[rows]
         return replace(self, names=names, labels=self.labels[rows], sides=sides, groups=groups)

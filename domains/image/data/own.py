@@ -47,19 +47,8 @@ def load_images(
 ) -> sets.LoadedImages:
     """A set of images by name and the sha256 of its content.
 
-    Args:
-        dataset: a declared set, or one's own: `folder:PATH` (absolute, from here, or from the data
-            root) with train/CLASS/FILE and test/CLASS/FILE (or val), or with CLASS/FILE and a
-            seeded fifth of each class as test; `npz:FILE`.
-        size: of the views in pixels. Images that all have one size of at most 96 pixels keep it;
-            the embedded digits are enlarged to `size`; others are stored with `stored_size(size)`
-            pixels a side.
-        data_root: a folder that already holds the files.
-        device: where pixels and labels go.
-        whole: crops are of whole pictures, decoded at each step, where stored ones were cut.
-
-    Raises:
-        UserError: unknown name, no file and no network, or a file that is no image.
+    Images that all have one size of at most 96 pixels a side keep it; the embedded digits are
+    enlarged to `size`; others are stored with `stored_size(size)` pixels a side.
     """
     return ADAPTER.read(dataset, data_root, sets.Request(size, data_root, device, whole))
 
@@ -92,11 +81,7 @@ def read_npz(what: str, data_root: Path | None, asked: sets.Request) -> sets.Loa
 
 
 def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
-    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like.
-
-    Raises:
-        UserError: it is none, or they are no pictures with classes.
-    """
+    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
     kind = file_kind(path).removeprefix("a zip archive")
     refuse(path, (kind, " is {}, not arrays by name: write it by numpy.savez"))
     with zipfile.ZipFile(path) as archive:
@@ -166,8 +151,7 @@ def array_keys(path: Path, names: Sequence[str], groups: str | None = None) -> d
 def array(archive: zipfile.ZipFile, key: str) -> Array:
     """An array of a bounded size, of numbers or texts: nothing is unpickled.
 
-    Raises:
-        UserError: it holds Python objects, as texts of pandas do.
+    Texts of pandas are Python objects, which are refused.
     """
     data = BytesIO(member(archive, f"{key}.npy", UNPACKED))
     try:
@@ -212,11 +196,7 @@ def check_classes(where: object, classes: Sequence[str], trained: Collection[obj
 
 
 def read_saved(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """Pictures of a set of the `datasets` library, as files are read, with a label each.
-
-    Raises:
-        UserError: it has no pictures and labels, or no test pictures of the same classes.
-    """
+    """Pictures of a set of the `datasets` library, as files are read, with a label each."""
     (splits, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
     refuse(name, (asked.groups or (), " takes no groups: save its pictures in folders"))
     content, parts = saved_pictures(name, splits)

@@ -26,14 +26,9 @@ def image_samples(
     own: bool,
     more: Mapping[str, Any],
 ) -> Samples:
-    """Return the images of all parts, and those that are empty.
+    """Return the images of all parts, training first and test last, and those that are empty.
 
-    Args:
-        splits: its parts, training first, test last.
-        classes: their names.
-        notes: on reading; grey or large images of a declared set are what is known of it.
-        own: whether nobody has checked the sizes.
-        more: notes on the training.
+    Notes on grey or large images of a declared set are what is known of it, and left out.
     """
     held = [part for part in splits.values() if isinstance(part, Images)]
     whole = len(held) == len(splits)  # none is decoded only when it is used

@@ -33,14 +33,7 @@ class Encoder:
     device: torch.device
 
     def embed(self, data: Any) -> Tensor:
-        """(n, features) float32 on the CPU: what a probe sees of each picture.
-
-        Args:
-            data: an array of pictures, a list of PIL images or of files, or a folder.
-
-        Raises:
-            UserError: there is no picture, or one cannot be read.
-        """
+        """(n, features) float32 on the CPU: what a probe sees of each picture."""
         if isinstance(data, ImageSet):
             parts = [part for part in (data.train, data.unlabelled, data.test) if part is not None]
             return torch.cat([self.preprocessing.features(self.network, p).x for p in parts]).cpu()

@@ -40,9 +40,6 @@ class Inception(nn.Sequential):
     Ioffe and Szegedy (2015), Figure 5, as Caffe's release and with it everybody's weights have it:
     convolutions with a bias, 32 channels more behind the third and fourth block of 14x14. Layers
     stand in the order of the package pretrainedmodels.
-
-    Args:
-        width: times the published number of channels.
     """
 
     def __init__(self, width: float = 1.0) -> None:
@@ -90,18 +87,11 @@ class CaffePixels(nn.Module):
         self.register_buffer("shift", (255 * mean.flip(0) - caffe).view(3, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, 3, h, w) to (n, 3, h, w)."""
         return x.flip(1) * self.factor + self.shift
 
 
 class InceptionBlock(nn.Module):
-    """Branches over the same input, side by side in the output's channels.
-
-    Args:
-        inputs: channels.
-        widths: channels of its branches.
-        around: what pools in front of the branch of `pooled`.
-    """
+    """Branches over the same input, side by side in the output's channels."""
 
     def __init__(self, inputs: int, widths: Widths, around: nn.Module) -> None:
         super().__init__()

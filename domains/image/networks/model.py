@@ -41,13 +41,7 @@ def network(recipe: ImageRecipe) -> ResNet | Inception | ConvNet:
 
 
 class ImageModel(ContrastiveModel):
-    """A network with its heads, in the recipe's precision; channels are last in memory.
-
-    Args:
-        recipe: names the network, heads, pairing and precision.
-        steps: training steps until the target network's momentum is 1.
-        data_root: a folder that may hold the weights that it starts from.
-    """
+    """A network with its heads, in the recipe's precision; channels are last in memory."""
 
     def __init__(self, recipe: ImageRecipe, steps: int, data_root: Path | None = None) -> None:
         encoder = network(recipe)
@@ -76,16 +70,13 @@ class ImageModel(ContrastiveModel):
         return torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, d) embeddings of images, as anchors."""
         with self.autocast(x):
             return super().forward(x)
 
     def targets(self, x: Tensor) -> Tensor:
-        """(n, d) embeddings of images as keys, without gradient."""
         with self.autocast(x):
             return super().targets(x)
 
     def features(self, x: Tensor) -> Tensor:
-        """(n, features) what is scored."""
         with self.autocast(x):
             return (self.online if self.embeds else self.encoder)(x).float()

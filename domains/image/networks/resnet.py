@@ -94,9 +94,6 @@ class ConvNet(nn.Sequential):
 
     For trainings that take seconds on a CPU. (n, 3, size, size) to (n, features), with the channels
     of a ResNet's stages.
-
-    Args:
-        width: times 64, 128, 256 and 512 channels.
     """
 
     def __init__(self, width: float = 1.0) -> None:

@@ -57,15 +57,8 @@ def train_probe(
 ) -> tuple[Model, Classifier]:
     """The encoder with the statistics it then has, and the classifier after the last epoch.
 
-    Args:
-        probe: the settings.
-        model: whose features are classified; it is left as it is.
-        images: the training images.
-        columns: number of features.
-        preprocessing: how images become a network's input.
-        kind: what the views are.
-        seed: of weights, order and views.
-        score: gets both after every epoch, and leaves them as they are.
+    The given model is left as it is. The seed draws weights, order and views; `score` gets both
+    after every epoch, and leaves them as they are.
     """
     model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
     with torch.random.fork_rng(devices=[]):

@@ -74,16 +74,8 @@ def score(
 ) -> dict[str, float]:
     """The metrics of an encoder on a set, in percent.
 
-    Args:
-        encoder: a folder that `--export` wrote, or `torchvision:NAME`.
-        dataset: as `bench run` takes it.
-        by: one of `PROTOCOLS`, or `FINE_TUNED`.
-        seed: of the validation part, and of episodes.
-        data_root: a folder that may hold data and weights.
-        device: where it is embedded.
-
-    Raises:
-        UserError: no such encoder or set, or its test classes are not those of its training part.
+    The encoder is a folder that `--export` wrote, or `torchvision:NAME`. The seed draws the
+    validation part and episodes.
     """
     opened = open_encoder(encoder, data_root, device)
     if by == "knn":

@@ -61,14 +61,8 @@ def draw_crops(
 ) -> Tensor:
     """(n, 4) top, left, height, width of crops, in whole pixels: torchvision's RandomResizedCrop.
 
-    Where no draw fits, it is the largest box in the middle whose ratio is allowed.
-
-    Args:
-        n: crops.
-        height: of the image in pixels, or (n,) of each image.
-        width: likewise.
-        policy: says which shares and ratios a crop may have.
-        rng: of the draws.
+    Where no draw fits, it is the largest box in the middle whose ratio is allowed. Height and width
+    of the image in pixels are numbers, or (n,) of each image.
     """
     shape = height_and_width(height, width, rng.device)
     otherwise = centre_box(height, width, policy.ratio)

@@ -30,11 +30,6 @@ def augment(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
     Colours are floats throughout, but for RandAugment; Pillow cuts each pixel to 8 bits after each
     operation, which leaves an image up to 1/255 darker each time.
-
-    Args:
-        images: (N, 3, H, W) uint8.
-        policy: what the view is.
-        rng: where all randomness comes from, on the images' device.
     """
     return recolour(random_crop(images, policy, rng), policy, rng)
 
