@@ -23,7 +23,7 @@ EXPORTED_WEIGHTS, CONFIG = "model.safetensors", "config.json"
 EXPORT_FIX = "export it again"
 
 
-class Samples(NamedTuple):
+class Listed(NamedTuple):
     """The samples of a data set in its order."""
 
     data: Any  # as an encoder of the domain embeds them
@@ -40,7 +40,7 @@ class Encoder(Protocol):
     def embed(self, data: Any) -> "Tensor":
         """(n, d) float32 on the CPU: an embedding of each sample."""
 
-    def read(self, dataset: str, data_root: Path | None) -> Samples:
+    def read(self, dataset: str, data_root: Path | None) -> Listed:
         """Return the samples of a data set, which need no classes."""
 
 

@@ -91,7 +91,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("__init__", "reduction", "laws"),
     ),
     "domains": (
-        *("names", "reading", "strict", "strict_yaml", "random", "progress"),
+        *("reading", "strict", "strict_yaml", "random", "progress"),
         *("batch_norm", "model", "recipe", "samples", "report"),
         *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
         "probe",

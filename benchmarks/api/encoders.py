@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrastbench.benchmarks.records.store import Record
-    from contrastbench.domains.exported import Samples
+    from contrastbench.domains.exported import Listed
 
 
 class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, nn.Module):  # type: ignore[misc]
@@ -61,7 +61,7 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         """
         return self.opened.embed(data).numpy()
 
-    def read(self, dataset: str, data_root: Path | None = None) -> "Samples":
+    def read(self, dataset: str, data_root: Path | None = None) -> "Listed":
         """Return the samples of a data set, such as `"csv:new.csv"`, which need no classes."""
         return self.opened.read(dataset, data_root)
 

@@ -12,7 +12,7 @@ from contrastbench.errors import UserError, plural
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.api.encoders import Encoder
-    from contrastbench.domains.exported import Samples
+    from contrastbench.domains.exported import Listed
 
 WRITERS = {".parquet": "to_parquet", ".csv": "to_csv"}  # of a frame, by the suffix of a file
 
@@ -64,7 +64,7 @@ def predict(asked: Question, output: Path | None = None) -> None:
     write({"class": classes, "probability": shares.max(axis=1)}, samples, output)
 
 
-def open_data(asked: Question) -> "tuple[Encoder, Samples]":
+def open_data(asked: Question) -> "tuple[Encoder, Listed]":
     """Open the encoder and read the data."""
     from contrastbench.benchmarks.api.encoders import encoder
 
@@ -79,7 +79,7 @@ def check_suffix(output: Path | None) -> None:
         raise UserError(f"--output {output}: give a name that ends in .parquet or .csv")
 
 
-def write(columns: dict[str, Any], samples: "Samples", output: Path | None) -> None:
+def write(columns: dict[str, Any], samples: "Listed", output: Path | None) -> None:
     """Write columns by name, after the names of samples that have some."""
     from contrastbench.benchmarks.api.frames import framed
 

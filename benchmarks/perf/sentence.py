@@ -21,7 +21,7 @@ from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.sentence.data import Pairs
 from contrastbench.domains.sentence.domain import SentenceDomain
-from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.domains.sentence.encoder import Embeddings
 from contrastbench.domains.sentence.scoring import evaluate_correlations
 
 DEFAULT = ("bert-base-uncased",)  # encoders: folders or names of the hub

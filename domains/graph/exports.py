@@ -9,7 +9,7 @@ from torch import Tensor
 
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
-from contrastbench.domains.exported import EXPORT_FIX, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Listed
 from contrastbench.domains.graph import MOLECULES, SOURCES, GraphRecipe, domain, own
 from contrastbench.domains.graph.data import Graphs
 from contrastbench.domains.graph.encoder import GIN
@@ -61,21 +61,21 @@ class Encoder:
             self.network, add_loops(graphs.to(self.device)), self.recipe.batch_size
         )
 
-    def read(self, dataset: str, data_root: Path | None) -> Samples:
+    def read(self, dataset: str, data_root: Path | None) -> Listed:
         """Return the graphs of a set in their order."""
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed and parsed[0].kind == owned.PYTHON:
-            return Samples(own.function_data(parsed[1], data_root))
+            return Listed(own.function_data(parsed[1], data_root))
         if parsed and parsed[0] is MOLECULES:
             with reading(dataset, fault="cannot be read", extra=MOLECULES.extra):
                 graphs, _ = read_smiles(parsed[1], data_root, target="")
-            return Samples(graphs, [*graphs.smiles])
+            return Listed(graphs, [*graphs.smiles])
         if parsed and parsed[0].folder and not self.recipe.reads_edges:
             with reading(dataset, fault="cannot be read"):
                 graphs, names = own.folder_of_any(parsed[1], data_root)
-            return Samples(self.relabelled(graphs, dataset), names)
+            return Listed(self.relabelled(graphs, dataset), names)
         graphs = own.load_own_graphs(dataset, data_root, self.recipe.reads_edges)[0]
-        return Samples(self.relabelled(graphs, dataset))
+        return Listed(self.relabelled(graphs, dataset))
 
     def relabelled(self, graphs: Graphs, what: str) -> Graphs:
         """Return graphs whose named labels stand in the columns of the training.

@@ -223,10 +223,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def dim(self) -> int:
         return self.recipe.projection[-1]
 
-    def classes(self, batch: Batch) -> Tensor:
-        """The class of each image; -1 where it has none."""
-        return self.pool.labels[batch.rows]
-
     def views(self, images: Croppable, rng: torch.Generator) -> list[Tensor]:
         """Two views of a batch, and further positives or local crops."""
         return self.preprocessing.views(images, policies(self.recipe), rng)

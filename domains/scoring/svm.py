@@ -17,7 +17,6 @@ from contrastbench.domains.samples import Array, draw_folds, small_classes
 from contrastbench.domains.scoring.metrics import class_metrics
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
     from sklearn.svm import SVC
 
 Groups = Sequence[str] | Array
@@ -212,8 +211,13 @@ def linear_folds(
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
     """Score one fold with the C that is best on the validation part."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
     fit = np.setdiff1d(np.arange(len(y)), [*test, *validation])
-    models = [linear_svm(c, seed).fit(x[fit], y[fit]) for c in C_GRID]
+    machines = (make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=seed)) for c in C_GRID)
+    models = [machine.fit(x[fit], y[fit]) for machine in machines]
     chosen = [model.score(x[validation], y[validation]) for model in models]
     best = int(np.argmax(chosen))
     predicted = models[best].predict(x[test])
@@ -221,12 +225,3 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     scores = class_scores(models[best].decision_function(x[test]))
     beside = class_metrics(y[test], predicted, scores)
     return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)
-
-
-def linear_svm(c: float, seed: int) -> "Pipeline":
-    """Make a linear SVM on standardised columns."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import LinearSVC
-
-    return make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=seed))

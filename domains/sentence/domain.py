@@ -26,6 +26,9 @@ from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import (
+    CORPORA,
+    DATASETS,
+    SOURCES,
     SentenceRecipe,
     exports,
     graded,
@@ -35,10 +38,17 @@ from contrastbench.domains.sentence import (
 )
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_of, without_sentences
-from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
-from contrastbench.domains.sentence.encoder import Head, SentenceModel, Tokens
-from contrastbench.domains.sentence.encoding import Embeddings, check_head, encode, pad, token_ids
+from contrastbench.domains.sentence.encoder import (
+    Embeddings,
+    Head,
+    SentenceModel,
+    Tokens,
+    check_head,
+    encode,
+    pad,
+    token_ids,
+)
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.losses.contrast import Contrast, against, indexed, own_view, query_key, whole_row

@@ -14,12 +14,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import EXPORT_FIX, Samples, no_export
+from contrastbench.domains.exported import EXPORT_FIX, Listed, no_export
 from contrastbench.domains.reading import contents, reading, refuse
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint, quiet
 from contrastbench.domains.sentence.data import lines_of
-from contrastbench.domains.sentence.encoder import Head, SentenceModel
-from contrastbench.domains.sentence.encoding import encode
+from contrastbench.domains.sentence.encoder import Head, SentenceModel, encode
 from contrastbench.domains.sentence.own import saved_texts
 from contrastbench.errors import UserError
 
@@ -51,7 +50,7 @@ class Encoder:
         refuse("", (not sentences, "there are no sentences: give a list with some"))
         return encode(self.network, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
 
-    def read(self, dataset: str, data_root: Path | None) -> Samples:
+    def read(self, dataset: str, data_root: Path | None) -> Listed:
         """Return the lines of a text file, or the texts of a set of `datasets`, in order."""
         kind, _, what = dataset.partition(":")
         if kind == "text" and what:
@@ -62,7 +61,7 @@ class Encoder:
             raise UserError(
                 f"{dataset} holds no plain sentences: give --dataset text:FILE with one in a line"
             )
-        return Samples(lines, lines)
+        return Listed(lines, lines)
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:

@@ -124,11 +124,6 @@ def joined(rows: CaptionRows) -> CaptionRows:
     return [*groups.values()]
 
 
-def read_files(what: str, data_root: Path | None) -> OwnPairs:
-    """One or two files of tab-separated pairs."""
-    return [read_pairs(path) for path in own.comma_files(what, data_root)], {}
-
-
 def read_pairs(path: Path) -> list[Placed]:
     """The columns of sentences and scores, in the order of the first line where it names them."""
     lines = enumerate(lines_of(path), 1)
@@ -187,7 +182,10 @@ def split_columns(what: str, part: "datasets.Dataset") -> list[Placed]:
     return [(f"{what} row {k}", [*row]) for k, row in enumerate(zip(*table, strict=True))]
 
 
-READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {"pairs": read_files, "hf": read_saved}
+READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {
+    "pairs": lambda what, root: ([*map(read_pairs, own.comma_files(what, root))], {}),
+    "hf": read_saved,
+}
 
 
 def saved_texts(what: str, data_root: Path | None) -> list[str]:

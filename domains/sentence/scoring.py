@@ -18,7 +18,7 @@ from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Array
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.sentence.data import Corpus, Pairs
-from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.domains.sentence.encoder import Embeddings
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.contrast import unit
 

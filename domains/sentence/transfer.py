@@ -13,7 +13,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import Array
 from contrastbench.domains.sentence.data import TextFiles, check_size, rejoined
-from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.domains.sentence.encoder import Embeddings
 
 InnerFolds = list[tuple[Array, Array]]
 C_GRID = tuple(2.0**k for k in range(-2, 4))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains import own as owned
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.exported import EXPORT_FIX, Samples
+from contrastbench.domains.exported import EXPORT_FIX, Listed
 from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
@@ -90,11 +90,11 @@ class Encoder:
         frame = with_columns(frame, with_days("the table", numbers, but="")[0])
         return {str(name): column_array(frame[name]) for name in frame.columns}
 
-    def read(self, dataset: str, data_root: Path | None) -> Samples:
+    def read(self, dataset: str, data_root: Path | None) -> Listed:
         """Return the rows of a table, in their order and whether they have a class or not."""
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed is None:
-            return Samples(load_rows(dataset, None, data_root)[0].columns)
+            return Listed(load_rows(dataset, None, data_root)[0].columns)
         source, what = parsed
         with reading(dataset, fault=NO_TABLE, extra=source.extra):
             import pandas as pd
@@ -104,7 +104,7 @@ class Encoder:
                 parts = [self.of_file(path, parquet) for path in owned.comma_files(what, data_root)]
             else:
                 parts = list(own.READERS[source.kind](what, data_root).parts.values())
-            return Samples(pd.concat(parts, ignore_index=True))
+            return Listed(pd.concat(parts, ignore_index=True))
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:

@@ -14,8 +14,8 @@ from PIL import Image
 from torch import Tensor
 
 from contrastbench.domains.image.data.datasets import DATASETS
-from contrastbench.domains.image.data.images import Images, ImageSet, LoadedImages
-from contrastbench.domains.image.data.own import load_declared, load_images
+from contrastbench.domains.image.data.images import Images, ImageSet, LoadedImages, Request
+from contrastbench.domains.image.data.own import ADAPTER, load_declared, load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses import UserError
@@ -46,8 +46,8 @@ def folder(
     return root
 
 
-def read(root: Path, size: int = 16) -> ImageSet:
-    return load_images(f"folder:{root}", size, None, CPU)[0]
+def read(root: Path, size: int = 16, whole: bool = False) -> ImageSet:
+    return ADAPTER.read(f"folder:{root}", None, Request(size, None, CPU, whole))[0]
 
 
 def as_folder(root: Path, files: dict[str, bytes]) -> None:

@@ -338,7 +338,7 @@ RAW: dict[str, Raw] = {
     "pictures of datasets": Raw(
         own_images.read_saved, saved_pictures, image("hf:{}/mine"), "mine", which="*.arrow"
     ),
-    "arrays": Raw(own_images.read_npz, arrays, image("npz:{}/mine.npz")),
+    "arrays": Raw(own_images.READERS["npz"], arrays, image("npz:{}/mine.npz")),
     "SentEval": Raw(
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
     ),
@@ -347,7 +347,7 @@ RAW: dict[str, Raw] = {
         sentences.rows_of, files({"rows.tsv.gz": gzip.compress(ROWS)}), corpus_rows
     ),
     "pairs": Raw(
-        own_sentences.read_files,
+        own_sentences.READERS["pairs"],
         files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
         pairs("pairs:{}/a.tsv"),
     ),

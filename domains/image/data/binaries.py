@@ -15,7 +15,7 @@ from torch import Tensor
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.archives import read_members
 from contrastbench.domains.image.data.datasets import ImageDataset
-from contrastbench.domains.image.data.images import LoadedImages, Request, Samples, on_device
+from contrastbench.domains.image.data.images import LoadedImages, PartArrays, Request, on_device
 from contrastbench.domains.reading import reading
 from contrastbench.errors import UserError
 
@@ -41,7 +41,7 @@ def load_cifar(about: ImageDataset, asked: Request) -> LoadedImages:
     """Load the first images of each class, as many as the declared sizes say: all, or a few."""
     samples, classes = ordered_parts(about, asked.data_root)
     number, *counts = about.sizes
-    first = Samples()
+    first = PartArrays()
     for (part, (pixels, labels)), count in zip(samples.items(), counts, strict=True):
         place = torch.arange(len(labels)) - torch.searchsorted(labels, labels)  # in its class
         kept = place < count // number
@@ -49,7 +49,7 @@ def load_cifar(about: ImageDataset, asked: Request) -> LoadedImages:
     return on_device(first, classes, asked.device)
 
 
-def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[PartArrays, Sequence[str]]:
     """Read the training and the test part in canonical order."""
     places = [data_root / name for name in about.places] if data_root else []
     path = next((path for path in places if path.is_file() or (path / "train").is_dir()), None)
@@ -78,7 +78,7 @@ def canonical_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return pixels[order], labels[order]
 
 
-def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[Samples, Sequence[str]]:
+def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[PartArrays, Sequence[str]]:
     """The binary version, found or downloaded: no pickles."""
     kept = BINARIES[about.layout]
     names = (*kept.train, kept.test, kept.words)
@@ -96,7 +96,7 @@ def binary_records(raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]
     return table[:, labels:].reshape(-1, 3, 32, 32), classes
 
 
-def from_pictures(kept: decode.Kept) -> tuple[Samples, Sequence[str]]:
+def from_pictures(kept: decode.Kept) -> tuple[PartArrays, Sequence[str]]:
     """Read pictures whose folders name their part and class, PART/CLASS/FILE."""
     paths = [path for path in decode.picture_paths(kept.names) if len(path.parts) > 2]
     classes = sorted({path.parent.name for path in paths})

@@ -226,17 +226,17 @@ class ImageSet:
 
 
 LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
-Samples = dict[str, tuple[Any, ...]]  # pixels, labels, and perhaps groups of each part
+PartArrays = dict[str, tuple[Any, ...]]  # pixels, labels, and perhaps groups of each part
 
 
-def on_device(parts: Samples, classes: Iterable[str], device: torch.device) -> LoadedImages:
+def on_device(parts: PartArrays, classes: Iterable[str], device: torch.device) -> LoadedImages:
     """A set of (pixels, labels, groups) of its parts, on the device, and their sha256."""
     train, test, *rest = (Images(x.to(device), y.to(device), *g) for x, y, *g in parts.values())
     images = ImageSet(train, test, rest[0] if rest else None, tuple(classes))
     return images, content_of(parts)
 
 
-def content_of(parts: Samples) -> str:
+def content_of(parts: PartArrays) -> str:
     """Return the sha256 of the shapes, pixels and labels of all parts."""
     digest = hashlib.sha256(
         repr([(name, tuple(pixels.shape)) for name, (pixels, *_) in parts.items()]).encode()
@@ -261,7 +261,7 @@ def held_out(labels: Tensor, groups: Names = ()) -> Tensor:
     return torch.from_numpy(tested)
 
 
-def split_held_out(pixels: Tensor, labels: Tensor, *groups: Names) -> Samples:
+def split_held_out(pixels: Tensor, labels: Tensor, *groups: Names) -> PartArrays:
     """Training and test part of images without one: `held_out` is tested."""
 
     def part(rows: Tensor) -> tuple[Any, ...]:

@@ -43,14 +43,14 @@ DeclaredReader = Callable[[ImageDataset, sets.Request], sets.LoadedImages]
 
 
 def load_images(
-    dataset: str, size: int, data_root: Path | None, device: torch.device, whole: bool = False
+    dataset: str, size: int, data_root: Path | None, device: torch.device
 ) -> sets.LoadedImages:
     """A set of images by name and the sha256 of its content.
 
     Images that all have one size of at most 96 pixels a side keep it; the embedded digits are
     enlarged to `size`; others are stored with `stored_size(size)` pixels a side.
     """
-    return ADAPTER.read(dataset, data_root, sets.Request(size, data_root, device, whole))
+    return ADAPTER.read(dataset, data_root, sets.Request(size, data_root, device))
 
 
 @lru_cache(maxsize=1)
@@ -75,11 +75,6 @@ def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.
     return from_files(parts, decode.folder_reader(root), asked, notes)
 
 
-def read_npz(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """Read a user's file of numpy.savez."""
-    return read_arrays(own.find_path(what, data_root), asked)
-
-
 def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
     """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
     kind = file_kind(path).removeprefix("a zip archive")
@@ -92,7 +87,7 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
         found = {part: names for part, names in wanted.items() if keys.keys() >= {*names}}
         read = {key for pair in found.values() for key in pair}
         arrays = {key: array(archive, name) for key, name in keys.items() if key in read}
-    classes, parts = np.unique(arrays["labels"]), sets.Samples()
+    classes, parts = np.unique(arrays["labels"]), sets.PartArrays()
     for part, (images, labels, *groups) in found.items():
         unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
         refuse(path, (part and unknown, ": class {} has no training images"))
@@ -242,7 +237,11 @@ def saved_pictures(
     return content, parts
 
 
-READERS: dict[str, OwnReader] = {"folder": read_folder, "npz": read_npz, "hf": read_saved}
+READERS: dict[str, OwnReader] = {
+    "folder": read_folder,
+    "npz": lambda what, root, asked: read_arrays(own.find_path(what, root), asked),
+    "hf": read_saved,
+}
 ADAPTER = own.Adapter(
     "image", DATASETS, SOURCES, lambda kind, *asked: READERS[kind](*asked), load_declared
 )

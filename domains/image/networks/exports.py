@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import EXPORT_FIX, Samples, read_export, write_export
+from contrastbench.domains.exported import EXPORT_FIX, Listed, read_export, write_export
 from contrastbench.domains.image.data.datasets import SOURCES
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
 from contrastbench.domains.image.data.own import load_images
@@ -49,13 +49,13 @@ class Encoder:
             raise UserError("embeddings are not finite: the encoder diverged")
         return z.cpu()
 
-    def read(self, dataset: str, data_root: Path | None) -> Samples:
+    def read(self, dataset: str, data_root: Path | None) -> Listed:
         """Return the pictures of a folder by name, or those of another set, training ones first."""
         parsed = own.parse_source(dataset, SOURCES)
         if parsed and parsed[0].kind == "folder":
             root = own.find_path(parsed[1], data_root, Path.is_dir)
-            return Samples(root, image_files(root))
-        return Samples(load_images(dataset, self.preprocessing.size, data_root, self.device)[0])
+            return Listed(root, image_files(root))
+        return Listed(load_images(dataset, self.preprocessing.size, data_root, self.device)[0])
 
 
 def export(

@@ -68,11 +68,6 @@ def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return on_chosen(blur, x, draws.bernoulli(n, policy.blur, rng), draws.uniform(n, 0.1, 2.0, rng))
 
 
-def random_solarise(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Some images with their bright half inverted."""
-    return solarise(x, torch.where(draws.bernoulli(len(x), policy.solarise, rng), 0.5, 2.0))
-
-
 # of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
@@ -80,7 +75,9 @@ OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p, rng)),
     "grey": lambda x, p, rng: to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
     "blur": blur_some,
-    "solarise": random_solarise,
+    "solarise": lambda x, p, rng: solarise(
+        x, torch.where(draws.bernoulli(len(x), p.solarise, rng), 0.5, 2.0)
+    ),
     "randaugment": lambda x, p, rng: randaugment(x, *(p.randaugment or (0, 0.0)), p.fill, rng),
 }
 

@@ -26,7 +26,8 @@ from contrastbench.domains.base import Evaluation
 from contrastbench.domains.image.probes import PROBES
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
-from contrastbench.domains.sentence import encoding, transfer
+from contrastbench.domains.sentence import encoder as encoders
+from contrastbench.domains.sentence import transfer
 from contrastbench.losses import LOSSES, LossSpec
 from contrastbench.losses.base import Loss
 from resumed import few_sentences
@@ -45,7 +46,7 @@ TINY: dict[str, dict[str, Any]] = {  # on top of each domain's tiny recipe
 @pytest.fixture(autouse=True)
 def one_way_to_compute(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The CPU alone has attention in one operation, and linear layers of oneDNN for inference."""
-    monkeypatch.setattr(encoding, "for_inference", lambda model, device: model.eval())
+    monkeypatch.setattr(encoders, "for_inference", lambda model, device: model.eval())
     with sdpa_kernel(SDPBackend.MATH), few_sentences():
         yield
 

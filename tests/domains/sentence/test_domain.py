@@ -21,8 +21,7 @@ from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe, checkpoint, graded
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Pairs
-from contrastbench.domains.sentence.encoder import SentenceModel
-from contrastbench.domains.sentence.encoding import Embeddings, encode, pad
+from contrastbench.domains.sentence.encoder import Embeddings, SentenceModel, encode, pad
 from contrastbench.domains.sentence.scoring import evaluate_correlations, whitened
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec

@@ -15,9 +15,10 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.opening import check_export
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.domains.sentence import encoding, graded
+from contrastbench.domains.sentence import encoder as encoders
+from contrastbench.domains.sentence import graded
 from contrastbench.domains.sentence.checkpoint import Checkpoint
-from contrastbench.domains.sentence.encoding import pad
+from contrastbench.domains.sentence.encoder import pad
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from opened import opened
@@ -129,14 +130,14 @@ class Counted:
 
 @pytest.fixture
 def checkpoint(monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
-    monkeypatch.setattr(encoding, "_kept", {})
+    monkeypatch.setattr(encoders, "_kept", {})
     return Checkpoint(None, Counted(), None, sha256="a")
 
 
 @pytest.mark.parametrize("most", [3, 64])
 def test_ids_are_those_of_the_tokenizer_alone(checkpoint: Checkpoint, most: int) -> None:
-    encoding.token_ids(checkpoint, TEXTS[3:], most)
-    found = encoding.token_ids(checkpoint, TEXTS, most)
+    encoders.token_ids(checkpoint, TEXTS[3:], most)
+    found = encoders.token_ids(checkpoint, TEXTS, most)
     about = {"truncation": True, "max_length": most}
     assert [[*row] for row in found] == [
         graded.tokenizer()(sentence, **about)["input_ids"] for sentence in TEXTS
@@ -146,28 +147,28 @@ def test_ids_are_those_of_the_tokenizer_alone(checkpoint: Checkpoint, most: int)
 def test_a_sentence_is_tokenized_once_for_a_checkpoint_and_a_length(checkpoint: Checkpoint) -> None:
     distinct = len(set(TEXTS))
     for _ in range(3):
-        encoding.token_ids(checkpoint, TEXTS, 8)
+        encoders.token_ids(checkpoint, TEXTS, 8)
     assert checkpoint.tokenizer.count == distinct
-    encoding.token_ids(checkpoint, TEXTS, 9)
+    encoders.token_ids(checkpoint, TEXTS, 9)
     assert checkpoint.tokenizer.count == 2 * distinct
-    encoding.token_ids(replace(checkpoint, sha256="b"), TEXTS, 8)
+    encoders.token_ids(replace(checkpoint, sha256="b"), TEXTS, 8)
     assert checkpoint.tokenizer.count == 3 * distinct
 
 
 def test_a_full_store_makes_room_for_the_next_set(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "MOST_SENTENCES", 3)
+    monkeypatch.setattr(encoders, "MOST_SENTENCES", 3)
     given = ["a", "b"], ["b", "c", "d"], ["c", "d"], [*"efgh"], ["c"]
-    found = [[[*row] for row in encoding.token_ids(checkpoint, some, 8)] for some in given]
+    found = [[[*row] for row in encoders.token_ids(checkpoint, some, 8)] for some in given]
     assert found == [graded.tokenizer()(some)["input_ids"] for some in given]
     assert checkpoint.tokenizer.count == 2 + 2 + 4
 
 
 def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> None:
     made = replace(checkpoint, sha256="")
-    encoding.token_ids(made, TEXTS, 8)
-    encoding.token_ids(made, TEXTS, 8)
+    encoders.token_ids(made, TEXTS, 8)
+    encoders.token_ids(made, TEXTS, 8)
     assert made.tokenizer.count == 2 * len(set(TEXTS))
 
 

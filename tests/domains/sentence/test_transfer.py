@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
 from contrastbench.domains.sentence import transfer
-from contrastbench.domains.sentence.encoding import Embeddings
+from contrastbench.domains.sentence.encoder import Embeddings
 from contrastbench.domains.sentence.transfer import (
     Examples,
     TransferTask,

@@ -158,7 +158,7 @@ def pictures(root: Path) -> tuple[Path, list[Image.Image]]:
 
 
 def whole(root: Path) -> ImageFiles:
-    train = load_images(f"folder:{root}", 16, None, CPU, whole=True)[0].train
+    train = read(root, whole=True).train
     assert isinstance(train, ImageFiles)
     return train
 
@@ -210,6 +210,6 @@ def test_a_picture_is_decoded_once_for_all_its_crops(
 
 
 def test_small_pictures_of_one_size_are_whole_in_memory(tmp_path: Path) -> None:
-    images = load_images(f"folder:{folder(tmp_path)}", 16, None, CPU, whole=True)[0]
+    images = read(folder(tmp_path), whole=True)
     assert isinstance(images.train, Images)
     assert isinstance(images.test, Images)

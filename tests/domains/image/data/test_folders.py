@@ -113,7 +113,7 @@ def test_a_broken_picture_that_stays_a_file_is_named_when_it_is_used(tmp_path: P
     """Pictures of which crops are cut are decoded in the first epoch."""
     path = folder(tmp_path, count=6, side=120) / "train/cat/1.png"
     path.write_bytes(path.read_bytes()[:2000])
-    images = load_images(f"folder:{tmp_path}", 16, None, CPU, True)[0]
+    images = read(tmp_path, whole=True)
     refused(
         lambda: list(images.train.crops([(Policy(16), 1)], torch.Generator())),
         "train/cat/1.png is damaged .*: remove or replace it",

@@ -1,3 +1,0 @@
-"""The names of our domains, for whoever shows them and reads none."""
-
-OURS = ("graph", "image", "sentence", "tabular")  # the names of their folders
