@@ -45,16 +45,9 @@ class ContrastiveModel(nn.Module):
     """Encoder, projection and, with a momentum, prediction head and target network.
 
     The target network is a copy of encoder and projection that follows them as in MoCo v3: a moving
-    average of the weights whose momentum rises to 1 along half a cosine, as BYOL's does; its batch
-    norm keeps statistics of its own. A momentum of 0 stays 0: the target is the online network with
-    its gradient stopped, as in SimSiam.
-
-    Args:
-        encoder: whose output is scored.
-        projector: its head in training.
-        predictor: a further head of the anchors.
-        momentum: of the target network; None: there is none.
-        steps: training steps until the momentum is 1.
+    average of the weights whose momentum rises to 1 along half a cosine, as BYOL's does, over so
+    many steps; its batch norm keeps statistics of its own. A momentum of 0 stays 0: the target is
+    the online network with its gradient stopped, as in SimSiam. Without one there is no target.
     """
 
     def __init__(

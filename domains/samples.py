@@ -101,12 +101,9 @@ class Twins:
 
 
 def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws: Draws) -> Twins:
-    """Count the samples that equal others.
+    """Count the samples that equal others: their keys are equal.
 
-    Args:
-        keys: of each sample; those of equal samples are equal.
-        labels: the class of each.
-        draws: numbers of training and of test samples, once or for each fold.
+    Draws are numbers of training and of test samples, once or for each fold.
 
     >>> count_twins("abab", [0, 0, 1, 0], [([0, 1], [2, 3])])
     Twins(tested=2, trained_on=2, samples=4, repeated=4, conflicts=2, ceiling=75.0)
@@ -147,11 +144,8 @@ def draw_folds(
 ) -> Iterator[tuple[Array, Array]]:
     """Yield the numbers of each fold's training and test samples; groups stay whole.
 
-    Args:
-        y: (n,) classes, which all folds have alike; or (n, tasks), which are not looked at.
-        folds: how many.
-        seed: of the shuffle; None: there is none.
-        groups: of each sample, such as its patient; none: each is one by itself.
+    Folds have (n,) classes alike, and do not look at (n, tasks) answers. Without a seed there is no
+    shuffle. Groups are of each sample, such as its patient; without them each is one by itself.
     """
     from sklearn import model_selection
 

@@ -37,12 +37,9 @@ def made_by_library(kind: Any, values: Mapping[str, Any]) -> Any:
 def called_by_library(
     loss: Any, z1: Tensor, z2: Tensor, labels: Tensor | None = None, apart: bool = False
 ) -> Any:
-    """Return the loss of two views.
+    """Return the loss of two views, (N, D) each, by one of the libraries.
 
     Args:
-        loss: of one of the libraries.
-        z1: (N, D) the first view.
-        z2: (N, D) the second view.
         labels: (N,) equal where rows are positives; None: those of one sample alone.
         apart: whether negatives of the first view are in the second one alone, if the loss can.
     """

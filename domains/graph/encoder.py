@@ -159,14 +159,11 @@ class InfoGraph(nn.Module):
 
 
 class Histograms(nn.Module):
-    """Histograms of node degrees and labels of a graph, projected at random.
+    """Histograms of node degrees and labels of a graph, projected at random to a width.
 
-    What a graph encoder must beat: it has no weights to train and sees no two nodes together.
-
-    Args:
-        features: columns of the node features.
-        width: of the projection, which is normal with variance 1 / width, so that lengths are kept
-            on average (Johnson and Lindenstrauss).
+    What a graph encoder must beat: it has no weights to train and sees no two nodes together. The
+    projection is normal with variance 1 / width, so that lengths are kept on average (Johnson and
+    Lindenstrauss).
     """
 
     projection: Tensor  # (degrees and features, width)

@@ -1,8 +1,4 @@
-"""Images: SimCLR, MoCo v3, multi-crop and metric learning; probes, neighbours and retrieval.
-
-This is the domain's face: its declaration, and the names that users import. Importing it imports no
-numerics; the adapter is in `domain.py`.
-"""
+"""The face of images, which imports no numerics: their declaration, and names for users."""
 
 from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES

@@ -1,8 +1,4 @@
-"""Sentences: unsupervised SimCSE, scored by SentEval's protocol.
-
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
-adapter is in `domain.py`.
-"""
+"""The face of sentences, which imports no numerics: SimCSE's recipe, sets and corpora."""
 
 import os
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Tables of numbers: RényiCL's protocol on any table.
-
-This is the domain's face: its recipe and its datasets. Importing it imports no numerics; the
-adapter is in `domain.py`.
-"""
+"""The face of tables of numbers, which imports no numerics: RényiCL's recipe and the sets."""
 
 from dataclasses import dataclass
 from pathlib import Path

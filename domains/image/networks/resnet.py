@@ -18,11 +18,9 @@ CHANNEL_BLOCK = 16  # channels of a block of oneDNN's, with AVX-512; 8 with AVX2
 class ResNet(nn.Sequential):
     """torchvision's ResNet without its classifier, (n, 3, size, size) to (n, features).
 
-    Its weights have torchvision's names.
+    Its weights have torchvision's names. The width is times the published number of channels.
 
     Args:
-        name: which one.
-        width: times the published number of channels.
         small: a 3x3 stem that keeps the image's size (SimCLR's for CIFAR) in place of 7x7, stride 2
             and max-pooling.
         stem_init: whether the stem is drawn as all convolutions are in torchvision's ResNet

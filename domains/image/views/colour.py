@@ -79,12 +79,9 @@ def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
 
 
 def tint(images: Tensor, matrices: Tensor, share_of_mean: Tensor) -> Tensor:
-    """Each image with its colours mixed by its matrix, and with a share of its mean luma added.
+    """(N, 3, H, W) images with their colours mixed by (N, 3, 3) matrices, cut to [0, 1].
 
-    Args:
-        images: (N, 3, H, W) in [0, 1].
-        matrices: (N, 3, 3).
-        share_of_mean: (N,).
+    An (N,) share of its mean luma is added to each.
     """
     luma = images.mean((2, 3)) @ constant(LUMA, images.device)
     added = (share_of_mean * luma).view(-1, 1, 1)
@@ -101,10 +98,9 @@ def jitter(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
 
     The first three are all x -> clamp(f * x + (1 - f) * y) with y = 0, the mean grey or the grey,
     so that one pass does whichever is an image's turn. Hue has its turn before, between or after
-    three such passes.
+    three such passes. The images are overwritten.
 
     Args:
-        images: (N, 3, H, W), overwritten.
         factors: (N, 4) of brightness, contrast, saturation and the shift of hue.
         order: (N, 4) which comes first, second, ...: numbers of the columns of `factors`.
     """
@@ -149,9 +145,7 @@ def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Te
 def mixture(kind: Tensor, factor: Tensor) -> Tensor:
     """(3, k, N, 1, 1, 1) shares of the image, of its grey and of its mean grey in k passes.
 
-    Args:
-        kind: (N, k) BRIGHTNESS, CONTRAST or SATURATION.
-        factor: (N, k).
+    Each pass has a kind, BRIGHTNESS, CONTRAST or SATURATION, and a factor, (N, k).
     """
     others = constant((SATURATION, CONTRAST), kind.device, torch.long).view(2, 1, 1)
     shares = torch.cat([factor[None], (1 - factor) * (kind == others)])

@@ -72,12 +72,7 @@ def randaugment(
 ) -> Tensor:
     """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
 
-    Args:
-        images: (N, 3, H, W) in [0, 1].
-        n: operations in a row.
-        magnitude: mean of the levels, of 10.
-        fill: colour in [0, 1] of pixels from outside of the image.
-        rng: of the draws.
+    Magnitudes are of 10, about their mean. Pixels from outside of an image have the colour `fill`.
     """
     draws = draw_operations(n, len(images), magnitude, on_host(rng))
     return apply(images.mul(255).round_(), draws, fill).div_(255)
@@ -98,12 +93,9 @@ def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator)
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
-    """Each image's operations, layer by layer.
+    """Each image's operations, layer by layer; the whole numbers of the images are overwritten.
 
-    Args:
-        images: (N, 3, H, W) whole numbers up to 255, overwritten.
-        draws: for each layer and image, on the host, which groups the images by them.
-        fill: colour in [0, 1] of pixels from outside of the image.
+    The draws for each layer and image are on the host, which groups the images by them.
     """
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
     kind = 1 + torch.bucketize(draws.operation, torch.tensor(LAST_OF_KIND))
@@ -134,12 +126,8 @@ def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Ten
 def matrices(operation: Tensor, level: Tensor, images: Tensor) -> Tensor:
     """(..., 2, 3) from a new pixel's x, y and 1, in pixels from the middle, to the old one's x, y.
 
-    Shears keep the upper left corner where it is, rotations are against the clock.
-
-    Args:
-        operation: (...) numbers of `OPERATIONS`, or NO_OPERATION.
-        level: (...) in [-1, 1].
-        images: (N, 3, H, W).
+    Shears keep the upper left corner where it is, rotations are against the clock. Levels are in
+    [-1, 1].
     """
     height, width = images.shape[-2:]
     moves = largest_moves(height, width, level.device)[operation] * level[..., None]
@@ -159,14 +147,7 @@ def largest_moves(height: int, width: int, device: torch.device) -> Tensor:
 def resample(
     images: Tensor, matrix: Tensor, way: Callable[[Tensor, Tensor], Tensor], fill: Tensor
 ) -> Tensor:
-    """Each new pixel from where the matrix sends it, as Pillow does.
-
-    Args:
-        images: (n, 3, H, W).
-        matrix: (n, 2, 3) of `matrices`.
-        way: `bilinear` or `bicubic`.
-        fill: (3,) colour of pixels from outside of the image.
-    """
+    """Each new pixel from where a matrix of `matrices` sends it, as Pillow does; else the fill."""
     n, _, height, width = images.shape
     if n > 1 and 16 * n * height * width > TAPS:
         halves = zip(images.tensor_split(2), matrix.tensor_split(2), strict=True)
@@ -183,9 +164,7 @@ def resample(
 def bilinear(images: Tensor, source: Tensor) -> Tensor:
     """(n, 3, H, W) images at positions between their pixels; borders go on outside.
 
-    Args:
-        images: (n, 3, H, W).
-        source: (n, 2, H, W) of each new pixel, x and y; the middle of the first pixel is at 0.
+    The source is x and y of each new pixel, (n, 2, H, W); the middle of the first pixel is at 0.
     """
     height, width = images.shape[-2:]
     grid = (2 * source + 1) / constant((width, height), source.device).view(2, 1, 1) - 1
@@ -222,14 +201,10 @@ def bicubic(images: Tensor, source: Tensor) -> Tensor:
 
 
 def point_tables(operation: Tensor, share: Tensor) -> Tensor:
-    """(..., 256) tables of Invert, Posterize, Solarize and SolarizeAdd.
+    """(..., 256) tables of Invert, Posterize, Solarize and SolarizeAdd, at a share of magnitude 10.
 
     Below a threshold something is added, from it on values are inverted (not by SolarizeAdd), and
-    lower bits are left out.
-
-    Args:
-        operation: (...) numbers of `OPERATIONS`; those without a table leave values as they are.
-        share: (...) magnitude by 10.
+    lower bits are left out. Operations without a table leave values as they are.
     """
     v = index_range(256, share.device)
     chosen = constant(ALL_POINTS, share.device)[operation]
@@ -244,10 +219,7 @@ def point_tables(operation: Tensor, share: Tensor) -> Tensor:
 def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
     """Operations that send a value to the same one wherever it stands in its colour.
 
-    Args:
-        images: (n, 3, H, W).
-        operation: (n,) numbers of `STATISTICS` and of `POINT_OPERATIONS`.
-        table: (n, 256) of the latter.
+    Those of `POINT_OPERATIONS` have an (n, 256) table, those of `STATISTICS` make one.
     """
     n, colours = images.shape[:2]
     values = images.reshape(n, colours, -1)
@@ -284,15 +256,10 @@ def equalised(counts: Tensor, high: Tensor) -> Tensor:
 
 
 def blend(images: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
-    """Other + factor * (image - other), cut to whole numbers.
+    """Other + factor * (image - other), cut to whole numbers; a factor of 1 is the image.
 
     The other image is black (Brightness), the grey one (Color), its mean (Contrast), or the image
     smoothed by (1 1 1, 1 5 1, 1 1 1) / 13 inside its border (Sharpness).
-
-    Args:
-        images: (n, 3, H, W).
-        operation: (n,) numbers of `BLENDS`.
-        factor: (n,) 0 is the other image, 1 the image.
     """
     gray = luma(images)
     mean = gray.mean((2, 3), keepdim=True).add_(0.5).floor_()

@@ -15,11 +15,7 @@ def to_float(images: Tensor) -> Tensor:
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
     """(N, 3, size, size) float32 in [0, 1]: a resized box of each image, some mirrored.
 
-    Args:
-        images: (N, 3, H, W) in [0, 1].
-        boxes: (N, 4) top, left, height, width in pixels.
-        size: of the result.
-        flipped: (N,) bool, which to mirror.
+    Boxes are (N, 4) top, left, height, width in pixels.
     """
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.unbind(1)
@@ -34,13 +30,10 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
 
 
 def warp(images: Tensor, maps: Tensor, size: int, edges: str) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: each image seen through a map, by bilinear sampling.
+    """(N, 3, size, size) float32 in [0, 1]: each uint8 image seen through a map, bilinearly.
 
-    Args:
-        images: (N, 3, H, W) uint8.
-        maps: (N, 2, 3) affine, from a view's square [-1, 1] to that of its image.
-        size: of the result.
-        edges: what lies beyond an image, as torch's `padding_mode`.
+    Maps are (N, 2, 3) affine, from a view's square [-1, 1] to that of its image. What lies beyond
+    its edges is torch's `padding_mode`.
     """
     places = index_range(size, images.device, 0.5) * (2 / size) - 1
     across, down, start = maps.unsqueeze(3).split(1, dim=2)
@@ -55,12 +48,7 @@ def resize_weights(
 ) -> Tensor:
     """(N, size, pixels) weights of a line's pixels in its resized part: triangles.
 
-    Args:
-        start: (N,) where the part starts.
-        length: (N,) of the part, in whole pixels.
-        pixels: of the line.
-        size: new pixels of the part.
-        flipped: (N,) bool, which to turn round.
+    Parts have (N,) starts and lengths, in whole pixels; some are turned round.
     """
     step = length / size
     new = index_range(size, start.device, 0.5)
@@ -78,13 +66,7 @@ def resize_weights(
 
 
 def resample_separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Each image between its two matrices: rows @ image @ columns.T.
-
-    Args:
-        images: (N, 3, H, W).
-        rows: (N, h, H).
-        columns: (N, w, W).
-    """
+    """(N, 3, h, w) each image between its two matrices: rows @ image @ columns.T."""
     n, colours, height, width = images.shape
     x = torch.bmm(images.view(n, colours * height, width), columns.transpose(1, 2))
     return rows[:, None] @ x.view(n, colours, height, columns.shape[1])
@@ -93,9 +75,7 @@ def resample_separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 def blur(images: Tensor, sigma: Tensor) -> Tensor:
     """SimCLR's Gaussian blur, its kernel a tenth of the image, which is mirrored at borders.
 
-    Args:
-        images: (N, 3, S, S).
-        sigma: (N,) in pixels.
+    The images are square, (N, 3, S, S), and sigma is (N,) in pixels.
     """
     size = images.shape[-1]
     radius = max(1, size // 20)
@@ -109,13 +89,7 @@ def blur(images: Tensor, sigma: Tensor) -> Tensor:
 
 
 def erase(images: Tensor, boxes: Tensor, noise: Tensor) -> Tensor:
-    """Each image with the noise in its box.
-
-    Args:
-        images: (N, 3, H, W).
-        boxes: (N, 4) top, left, height, width; an empty one erases nothing.
-        noise: like the images.
-    """
+    """Each image with the noise in its box (N, 4: top, left, height, width), which may be empty."""
     height, width = images.shape[-2:]
     start, length = boxes.unsqueeze(2).split(2, dim=1)
     pixels = index_range(max(height, width), images.device)
