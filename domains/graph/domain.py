@@ -125,9 +125,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         """The graphs that are trained on: all, or those before a fixed test part."""
         return self.graphs[: self.sample_count]
 
-    def data_hash(self, trained: bool) -> str:
-        return self.sha256
-
     def notes(self, trained: bool) -> dict[str, Any]:
         """Counts that nothing could check, what reading added, and whether it is a known copy."""
         known = DATASETS.get(self.dataset)

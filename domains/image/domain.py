@@ -122,10 +122,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         words = {entry: entry.partition(":") for entry in self.recipe.further_scores}
         return {entry: (by, dataset or self.dataset) for entry, (by, _, dataset) in words.items()}
 
-    def data_hash(self, trained: bool) -> str:
-        """Training and test images are of one set; those of `score_on` come to it."""
-        return self.sha256
-
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on images that were converted, resized or left out."""
         return {"data": self.image_notes}

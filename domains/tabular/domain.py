@@ -96,9 +96,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             raise UserError(f"rate={recipe.rate} of {count} features changes none: {fix}")
         check_class_count(recipe.batch_classes, self.class_count)
 
-    def data_hash(self, trained: bool) -> str:
-        return self.sha256
-
     def notes(self, trained: bool) -> dict[str, Any]:
         """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}

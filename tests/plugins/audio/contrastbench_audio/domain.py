@@ -64,10 +64,6 @@ class AudioDomain(Domain[AudioRecipe, AudioModel, Batch]):
         train, self.validation, self.test = (Labelled(x, y) for x, y in splits)
         self.train = Labelled(train.x[: self.recipe.limit], train.y[: self.recipe.limit])
 
-    def data_hash(self, trained: bool) -> str:
-        """Return the hash of all clips, because every model is scored on the same ones."""
-        return self.sha256
-
     def model(self) -> AudioModel:
         """Return a model that the seed initialises; the global random state stays as it was."""
         with torch.random.fork_rng(devices=[]):
