@@ -58,6 +58,7 @@ class AudioDomain(Domain[AudioRecipe, AudioModel, Batch]):
         if self.dataset not in DATASETS:
             raise unknown("audio dataset", self.dataset, DATASETS)
         pcm, y = synthesise()
+        # of all clips, because every model is scored on the same ones
         self.sha256 = hashlib.sha256(pcm.numpy().tobytes() + y.numpy().tobytes()).hexdigest()
         clips = Labelled(pcm.float() / 32767, y).to(self.device)
         splits = zip(clips.x.split(SPLIT), clips.y.split(SPLIT), strict=True)
