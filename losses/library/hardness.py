@@ -2,13 +2,12 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 
 
-class Hardness(ExponentialLoss):
+class Hardness(InfoNCE):
     r"""InfoNCE with each negative weighted by e^{alpha s}, its hardness, as a constant.
 
     .. math:: -\log \frac{e^{s^+/\tau}}
@@ -44,7 +43,3 @@ class Hardness(ExponentialLoss):
 
     def log_summands(self, s: Tensor) -> tuple[Tensor, ...]:
         return (s / self.temperature + self.alpha * s.detach(),)
-
-    def row_terms(self, scores: Scores, *log_sums: Tensor) -> Tensor:
-        pos, (neg,) = scores.pos / self.temperature, log_sums
-        return -scores.mean_pos(scores.log_share(pos, neg))
