@@ -155,7 +155,7 @@ def decide(family: Sequence[Comparison], to_come: int = 0) -> list[Comparison]:
         for place in family
     ]
     tests = max(1, sum(place.t.p is not None for place in family) + to_come)
-    family = [replace(place, family=tests, level=ALPHA / tests) for place in family]
+    family = [replace(place, family=tests) for place in family]
     return [*map(with_verdict, family, holm([place.t.p for place in family], to_come))]
 
 

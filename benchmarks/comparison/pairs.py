@@ -41,7 +41,6 @@ class Comparison:
     spread: float | None = None  # standard deviation of these differences, ddof 1
     half_width: float | None = None  # of the t-test's interval around the difference
     family: int = 1  # tests that Holm's correction counts
-    level: float = statistics.ALPHA  # of the verdict at the first step of Holm's correction
     t: statistics.PValue = UNTESTED
     holm: float | None = None
     verdict: Verdict = Verdict.UNTESTED
@@ -76,11 +75,13 @@ class Comparison:
     def detectable(self) -> float | None:
         """Return the smallest true difference that the t-test finds four times in five.
 
-        Power takes longer than all tests together, so it is computed where it is shown.
+        That is at the first step of Holm's correction. Power takes longer than all tests together,
+        so it is computed where it is shown.
         """
         if not self.spread or self.difference is None:
             return None
-        return statistics.detectable_difference(self.spread, self.n, self.ratio, self.level)
+        level = statistics.ALPHA / self.family
+        return statistics.detectable_difference(self.spread, self.n, self.ratio, level)
 
 
 def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Comparison:

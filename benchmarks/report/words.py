@@ -93,7 +93,7 @@ def environment(
         lstrip_blocks=True,
         bytecode_cache=compiled(autoescape, finalize is not None),
     )
-    filters = [signed, number, names, turned, listed, short, flat, paragraphs, setting, bullet]
+    filters = [signed, number, names, turned, listed, short, flat, paragraphs, setting]
     made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text, "near_infonce": near_infonce}
@@ -181,11 +181,6 @@ def tallied(verdicts: Sequence[str]) -> str:
 def flat(text: str) -> str:
     """Return a text with one blank for each white space."""
     return " ".join(text.split())
-
-
-def bullet(text: str) -> str:
-    """Return a text as an item of a list."""
-    return f"- {text}"
 
 
 def markdown_table(lines: Sequence[Sequence[str]]) -> str:
