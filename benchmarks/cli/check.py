@@ -1,4 +1,4 @@
-"""Commands `bench check-loss`, `check-domain`, `check-device` and `doctor`."""
+"""Commands `bench check-loss`, `check-domain` and `check-device`."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -141,17 +141,6 @@ def check_device(device: str) -> None:
     from contrastbench.benchmarks.running.devices import open_device
 
     conclude_checks(print_diagnoses(run_checks(DeviceWork(open_device(device)))))
-
-
-def doctor() -> None:
-    """Show versions, devices, and how to install what is missing.
-
-    Example: bench doctor
-    """
-    from contrastbench.benchmarks.cli.doctor import doctor_lines
-
-    for line in doctor_lines():
-        say(line)
 
 
 def print_diagnoses(results: "Iterable[CheckResult]") -> "list[CheckResult]":

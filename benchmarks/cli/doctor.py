@@ -1,4 +1,4 @@
-"""Report what is installed, what is missing, and how to install it."""
+"""The command `bench doctor`: what is installed, what is missing, and how to install it."""
 
 import importlib.metadata
 import os
@@ -9,12 +9,22 @@ from pathlib import Path
 import torch
 from packaging.requirements import Requirement
 
+from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running.devices import driver
 from contrastbench.benchmarks.running.environment import installed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.registry import declarations
 from contrastbench.errors import UserError
+
+
+def doctor() -> None:
+    """Show versions, devices, and how to install what is missing.
+
+    Example: bench doctor
+    """
+    for line in doctor_lines():
+        say(line)
 
 
 def doctor_lines() -> Iterator[str]:

@@ -37,7 +37,7 @@ GROUPS = {  # commands as the help shows them, with their modules
     | {"score": "score", "embed": "embed", "predict": "embed"},
     "Compare": {"table": "tables", "compare": "tables", "report": "tables", "audit": "tables"},
     "Check": {"check-loss": "check", "check-domain": "check", "check-device": "check"}
-    | {"perf": "perf", "doctor": "check"},
+    | {"perf": "perf", "doctor": "doctor"},
     "Data": {"list": "lists", "data": "data", "merge": "sweep", "pack": "sweep"}
     | {"submit": "submit", "verify": "submit"},
 }

@@ -33,12 +33,14 @@ Args:
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
+
+from contrastbench.benchmarks.running.options import Options
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -51,9 +53,6 @@ Required = Annotated[str, Option()]
 Set = Annotated[list[str] | None, Option("--set")]
 Tiny = Annotated[bool, Option("--tiny")]
 DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
-Threads = Annotated[int | None, Option(min=1, max=1024)]  # 100,000 exhausted a process's memory
-TF32 = Annotated[bool, Option("--tf32")]
-Compile = Annotated[bool, Option("--compile")]
 Trust = Annotated[bool, Option("--trust")]
 Seeds = Annotated[str | None, Option("--seeds", "--seed")]
 Quick = Annotated[bool, Option("--quick")]
@@ -95,15 +94,45 @@ class Numbers:
     results: Path = Path("results")
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What computes a training, where its data lie, and what logs it."""
+
+    data_root: DataRoot = None
+    device: str = "auto"
+    # 100,000 exhausted a process's memory
+    threads: Annotated[int | None, Option(min=1, max=1024)] = None
+    deterministic: bool = True
+    tf32: Annotated[bool, Option("--tf32")] = False
+    compile_: Annotated[bool, Option("--compile")] = False
+    log: list[str] | None = None
+
+    def options(self, results: Path, **others: Any) -> Options:
+        """Return the options of a run."""
+        given = {name.rstrip("_"): value for name, value in vars(self).items()}
+        return Options(results, **given, **others)
+
+
 def asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Let the fields of a command's first argument, a question, be options of the command."""
-    first, *others = inspect.signature(command).parameters.values()
-    own, kind = inspect.signature(first.annotation).parameters, inspect.Parameter.KEYWORD_ONLY
+    """Let the fields of arguments that are dataclasses be options of the command."""
+    arguments = inspect.signature(command).parameters.values()
+    fields = {
+        each.name: inspect.signature(each.annotation).parameters
+        for each in arguments
+        if is_dataclass(each.annotation)
+    }
 
     @wraps(command)
     def asked(**given: Any) -> None:
-        command(first.annotation(**{name: given.pop(name) for name in own}), **given)
+        for each in (each for each in arguments if each.name in fields):
+            own = {name: given.pop(name) for name in fields[each.name]}
+            given[each.name] = each.annotation(**own)
+        command(**given)
 
-    options = [option.replace(kind=kind) for option in (*own.values(), *others)]
+    options = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in arguments
+        for option in (fields[each.name].values() if each.name in fields else [each])
+    ]
     vars(asked)["__signature__"] = inspect.Signature(options)
     return asked

@@ -34,6 +34,7 @@ SKEWED = 60.0  # percent of test samples in one class, from which its share is s
 COLLAPSED = -0.1
 
 
+@opt.asking
 def run(
     domain: opt.Required,
     loss: opt.Required,
@@ -45,15 +46,10 @@ def run(
     tiny: opt.Tiny = False,
     json_: Annotated[bool, Option("--json")] = False,
     results: Path = Path("results"),
-    data_root: opt.DataRoot = None,
-    device: str = "auto",
     devices: Annotated[int, Option(min=1)] = 1,
-    threads: opt.Threads = None,
-    deterministic: bool = True,
-    tf32: opt.TF32 = False,
-    compile_: opt.Compile = False,
     export: Path | None = None,
-    log: list[str] | None = None,
+    *,
+    machine: opt.Machine,
 ) -> None:
     """Train a loss in a domain, score it, and record each seed.
 
@@ -69,7 +65,7 @@ def run(
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
     output = launch.private_channel() if json_ else None
-    check_data_root(data_root)
+    check_data_root(machine.data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")
@@ -79,8 +75,7 @@ def run(
     check_needs(domain)
     if spec.name == NONE or is_registered(spec.name):
         spec.check()
-    switches = deterministic, tf32, compile_
-    options = Options(results, data_root, device, threads, *switches, export, log)
+    options = machine.options(results, export=export)
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
         raise typer.Exit(run_on_devices(devices, output or sys.stdout))
 

@@ -31,14 +31,9 @@ def sweep(
     asked: opt.Cells,
     jobs: str | None = None,
     devices: Annotated[int | None, Option(min=1)] = None,
-    data_root: opt.DataRoot = None,
-    device: str = "auto",
-    threads: opt.Threads = None,
-    deterministic: bool = True,
-    tf32: opt.TF32 = False,
-    compile_: opt.Compile = False,
-    log: list[str] | None = None,
     slurm: list[str] | None = None,
+    *,
+    machine: opt.Machine,
 ) -> None:
     """Run every missing cell of a table or of a sweep file.
 
@@ -68,11 +63,11 @@ def sweep(
     Example: bench sweep adnce-table5 --shard 0/3
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
-    from contrastbench.benchmarks.sweeps.plan import forecast_line
+    from contrastbench.benchmarks.sweeps.plan import forecast_line, shipped_line
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
-    check_data_root(data_root)
+    check_data_root(machine.data_root)
     if launched():
         if jobs or devices or slurm:
             line = "torchrun's processes share one cell at a time: leave out --jobs, --devices and "
@@ -80,14 +75,15 @@ def sweep(
         if os.environ["RANK"] != "0":
             from contrastbench.benchmarks.sweeps import worker
 
-            return worker.join(device, sys.stdout)
+            return worker.join(machine.device, sys.stdout)
     workers, per_device = parse_jobs(jobs or "1")
     plan, results = planned(asked), asked.results
     if slurm:
         return on_slurm(plan, jobs, devices, parse_pairs("--slurm", slurm))
-    switches, together = (deterministic, tf32, compile_), 1 if launched() else devices or 1
-    options = Options(results, data_root, device, threads, *switches, log=log, devices=together)
+    options = machine.options(results, devices=1 if launched() else devices or 1)
     check_runnable(plan, options)
+    if line := shipped_line(plan):
+        tell(line)
     if line := forecast_line(plan, Costs(results)):
         tell(f"forecast: {line}")
     if asked.quick and asked.loss:

@@ -25,10 +25,10 @@ def run_seconds(work: Work, device: torch.device = CPU) -> float:
     return time.perf_counter() - start
 
 
-def best_of(work: Work, device: torch.device = CPU, repeats: int = 3) -> float:
-    """Seconds of the shortest run after one to warm up; a long first run is the only one."""
+def best_of(work: Work, device: torch.device = CPU) -> float:
+    """Seconds of the shortest of three runs after one; a long first run is the only one."""
     first = run_seconds(work, device)
-    return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(repeats))
+    return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(3))
 
 
 def medians(works: Sequence[Work], rounds: int, device: torch.device = CPU) -> list[float]:

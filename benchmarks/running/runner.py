@@ -19,9 +19,9 @@ from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.benchmarks.running import opening, publishing, ranks, scalars
 from contrastbench.benchmarks.running.devices import PeakMemory
 from contrastbench.benchmarks.running.history import Diverged, History
+from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import provenance
-from contrastbench.benchmarks.running.publishing import learned_details
 from contrastbench.benchmarks.running.signals import termination_kept
 from contrastbench.benchmarks.running.training import AnyDomain, train
 from contrastbench.distributed import ProcessLost

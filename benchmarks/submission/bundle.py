@@ -22,7 +22,7 @@ from pydantic_core import from_json
 from contrastbench.benchmarks.records import files, schema, store
 from contrastbench.benchmarks.running import loss_files
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
-from contrastbench.domains.reading import contents, member, member_names, reading, refuse
+from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError
 from contrastbench.losses.code import portable
 from contrastbench.losses.expression import file_and_class, names
@@ -108,7 +108,8 @@ def read_bundle(path: Path) -> Bundle:
         sources = {name.removeprefix(LOSS_FOLDER): files.pop(name).decode() for name in own}
         loss_files.check_loss_files(sources)
         about = dict(from_json(files.pop(BUNDLE_FILE, b""), allow_inf_nan=False))
-    refuse(path, (not sources, f" has no file of a loss: {FIX}"))
+    if not sources:
+        raise UserError(f"{path} has no file of a loss: {FIX}")
     try:
         return Bundle(About.model_validate(about), sources, files, hashlib.sha256(data).hexdigest())
     except ValidationError as error:

@@ -269,6 +269,7 @@ def cost_line(plan: Plan, costs: Costs) -> str:
     return f"all cells by set (% training): {', '.join(shown) or 'no forecast'}"
 
 
+@one_moment()
 def shipped_line(plan: Plan) -> str:
     """Return how many missing cells come with contrastbench, or nothing."""
 
