@@ -6,14 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, ValidationError, field_validator, model_serializer, model_validator
 
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
@@ -130,8 +123,8 @@ class Recipe(Strict):
         return self
 
     @model_serializer(mode="wrap")
-    def _of_one_length(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = dump(self)
+    def _of_one_length(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        values = dump(self)
         if self.steps:
             values.pop("epochs", None)
         return values

@@ -40,7 +40,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, checked_data_root
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -52,7 +52,8 @@ def examples(lines: Sequence[str]) -> str:
 Required = Annotated[str, Option()]
 Set = Annotated[list[str] | None, Option("--set")]
 Tiny = Annotated[bool, Option("--tiny")]
-DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
+NewDataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
+DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA", callback=checked_data_root)]
 Trust = Annotated[bool, Option("--trust")]
 Seeds = Annotated[str | None, Option("--seeds", "--seed")]
 Quick = Annotated[bool, Option("--quick")]
@@ -116,17 +117,17 @@ class Machine:
 def asking(command: Callable[..., None]) -> Callable[..., None]:
     """Let the fields of arguments that are dataclasses be options of the command."""
     arguments = inspect.signature(command).parameters.values()
+    kinds: dict[str, Any] = {each.name: each.annotation for each in arguments}
     fields = {
-        each.name: inspect.signature(each.annotation).parameters
-        for each in arguments
-        if is_dataclass(each.annotation)
+        name: inspect.signature(kind).parameters
+        for name, kind in kinds.items()
+        if is_dataclass(kinds[name])
     }
 
     @wraps(command)
     def asked(**given: Any) -> None:
-        for each in (each for each in arguments if each.name in fields):
-            own = {name: given.pop(name) for name in fields[each.name]}
-            given[each.name] = each.annotation(**own)
+        for name, own in fields.items():
+            given[name] = kinds[name](**{field: given.pop(field) for field in own})
         command(**given)
 
     options = [

@@ -5,7 +5,6 @@ One safetensors file, written whole or not at all.
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,14 @@ def write_checkpoint(path: Path, tensors: Tensors, state: dict[str, Any]) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(state)
-    temporary = files.temporary(path.parent)
-    try:
-        about = {"state": text, "checksum": tensor_digest(whole, path.stem + text)}
-        save_file(whole, temporary, about)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+    about = {"state": text, "checksum": tensor_digest(whole, path.stem + text)}
+    with files.on_its_way(path.parent) as temporary:
+        try:
+            save_file(whole, temporary, about)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path} ({error})") from None
+        files.sync(temporary)
         temporary.replace(path)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path} ({error})") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     files.sync_folder(path.parent)
 
 
