@@ -11,7 +11,7 @@ from typing import Any
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running.options import Hook, Options, checked_data_root
+from contrastbench.benchmarks.running.options import Hook, Options, check_data_root
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
@@ -130,7 +130,8 @@ def data_folder(value: Any) -> Path | None:
     """Return the folder of the data; without one that of CONTRASTBENCH_DATA, as `bench` does."""
     given = value if value is not None else os.environ.get("CONTRASTBENCH_DATA") or None
     root = None if given is None else folder_argument("data_root", given)
-    return checked_data_root(root)
+    check_data_root(root)
+    return root
 
 
 def thread_count(name: str, value: Any) -> int | None:

@@ -11,7 +11,7 @@ from typer import Argument
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_pairs
 from contrastbench.benchmarks.cli.output import say
-from contrastbench.benchmarks.running.options import checked_data_root
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.errors import UserError, unknown
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -26,7 +26,7 @@ def data(
     domain: str | None = None,
     target: str | None = None,
     recipe: list[str] | None = None,
-    data_root: opt.NewDataRoot = None,
+    data_root: opt.DataRoot = None,
 ) -> None:
     """List datasets, download, verify, or check them.
 
@@ -49,8 +49,6 @@ def data(
         raise UserError(f"{option} is for check: leave it out")
     if action not in ACTIONS:
         raise unknown("action", action, ACTIONS)
-    if action != "fetch":  # which makes it
-        checked_data_root(data_root)
     bad = False
     lines = of_declared(action, name, data_root)
     if action == "check":
@@ -68,6 +66,7 @@ def checked(
     """Yield the lines of a report on data, each with whether something is probably wrong."""
     if name is None:
         raise UserError("name a data set to check, such as csv:mine.csv")
+    check_data_root(data_root)
     from contrastbench.benchmarks.records.experiment import make_experiment
     from contrastbench.domains.registry import declaration
 
@@ -117,6 +116,7 @@ def of_declared(action: str, name: str | None, root: Path | None) -> Iterator[tu
         raise unknown("dataset", word, known)
     if root and fetches:
         root.mkdir(parents=True, exist_ok=True)
+    check_data_root(root)
     if action == "list":
         yield from ((line, False) for line in listing.data_lines(root, name))
     elif action == "verify":

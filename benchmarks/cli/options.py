@@ -40,7 +40,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from contrastbench.benchmarks.running.options import Options, checked_data_root
+from contrastbench.benchmarks.running.options import Options
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -52,8 +52,7 @@ def examples(lines: Sequence[str]) -> str:
 Required = Annotated[str, Option()]
 Set = Annotated[list[str] | None, Option("--set")]
 Tiny = Annotated[bool, Option("--tiny")]
-NewDataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
-DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA", callback=checked_data_root)]
+DataRoot = Annotated[Path | None, Option(envvar="CONTRASTBENCH_DATA")]
 Trust = Annotated[bool, Option("--trust")]
 Seeds = Annotated[str | None, Option("--seeds", "--seed")]
 Quick = Annotated[bool, Option("--quick")]

@@ -12,6 +12,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.running.reproduction import Outcome, ValueDifference
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import plural
@@ -36,6 +37,7 @@ def reproduce(
 
     Example: bench reproduce results/runs/graph/MUTAG/adnce/KEY-seed0.json
     """
+    check_data_root(data_root)
     places = list(dict.fromkeys([results, SHIPPED]))
     recorded = reproduction.named_record(record, places)
     reproduction.check_trust(recorded, trust)

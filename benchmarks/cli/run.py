@@ -18,7 +18,7 @@ from contrastbench.benchmarks.records.scored import sample_interval
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import cell_of
 from contrastbench.benchmarks.running import launch
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import UserError, tell
 from contrastbench.losses.registry import is_registered
@@ -65,6 +65,7 @@ def run(
     Example: bench run --domain graph --loss adnce --dataset MUTAG --seeds 0-4
     """
     output = launch.private_channel() if json_ else None
+    check_data_root(machine.data_root)
     numbers, spec = parse_seeds(seeds), LossSpec(loss, parse_pairs("--set", set_))
     if export is not None and len(numbers) > 1:
         raise UserError(f"--export needs exactly one seed, got --seeds {seeds}")

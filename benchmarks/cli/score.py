@@ -9,6 +9,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import print_json
 from contrastbench.benchmarks.records import exports
 from contrastbench.benchmarks.records.seeds import SEED_LIMIT
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
 from contrastbench.errors import UserError, unknown
@@ -38,6 +39,7 @@ def score(
 
     Example: bench score --encoder torchvision:resnet50 --dataset CUB --by retrieval
     """
+    check_data_root(data_root)
     domain = exported.domain_of(encoder)
     dataset = dataset or exports.dataset_of(encoder)
     check_score_options(domain, dataset or "", by, target)

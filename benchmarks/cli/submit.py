@@ -10,6 +10,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.arguments import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.packs import SHIPPED
+from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.errors import UserError, tell
 
@@ -63,6 +64,7 @@ def verify(
     """
     from contrastbench.benchmarks.submission.bundle import read_bundle
 
+    check_data_root(data_root)
     given = read_bundle(path)
     suite = what or given.about.suite
     if what is None and suite not in catalogue.table_files():

@@ -16,7 +16,7 @@ from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.launch import launched
-from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.running.options import Options, check_data_root
 from contrastbench.domains.reading import needing
 from contrastbench.errors import UserError, tell
 
@@ -67,6 +67,7 @@ def sweep(
     from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
+    check_data_root(machine.data_root)
     if launched():
         if jobs or devices or slurm:
             line = "torchrun's processes share one cell at a time: leave out --jobs, --devices and "

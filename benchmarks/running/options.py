@@ -37,8 +37,7 @@ class Options:
                 raise missing(f"--log {name}", name, name)
 
 
-def checked_data_root(data_root: Path | None) -> Path | None:
-    """Return a data root; raise unless it is a folder."""
+def check_data_root(data_root: Path | None) -> None:
+    """Raise unless it is a folder."""
     if data_root is not None and not data_root.is_dir():
         raise UserError(f"data root {data_root} does not exist: name a folder that holds the data")
-    return data_root
