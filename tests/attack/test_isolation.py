@@ -8,16 +8,14 @@ second step, printing megabytes.
 import math
 import os
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from contrastbench.benchmarks.records import store
 from counts import times
-from warm import python
+from warm import bench
 
-MAIN = ("-P", "-c", "from contrastbench.benchmarks.cli.main import main; main()")
 LOSSES = """
 import os
 import resource
@@ -140,9 +138,7 @@ def sweep_file() -> str:
 def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) -> None:
     (ram / "bad.py").write_text(LOSSES)
     (ram / "bad.yaml").write_text(sweep_file())
-    words = ("sweep", "bad.yaml", "--device", "cpu")
-    command = [python(), *MAIN, *words]  # whose workers start warm too
-    done = subprocess.run(command, cwd=ram, capture_output=True, text=True, timeout=500)
+    done = bench(ram, "sweep", "bad.yaml", "--device", "cpu")  # whose workers start warm too
     assert done.returncode == 1, done.stderr[-2000:]
     children = [int(word) for word in (ram / "grandchildren").read_text().split()]
     assert all(Path(f"/proc/{child}").exists() for child in children), "they were not waited for"

@@ -24,7 +24,9 @@ from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.losses import LossSpec, UserError
 from counts import dice, times
-from warm import python
+from warm import bench, python
+
+TINY = ("run", "--domain", "graph", "--tiny", "--loss")
 
 LOSS = """
 import os
@@ -96,11 +98,7 @@ class Mine(InfoNCE):
 def test_what_a_loss_does_to_a_stream_ends_with_its_code(what: str, tmp_path: Path) -> None:
     act = "; ".join(map(STREAMS[what].format, ("stdout", "stderr")))
     (tmp_path / "mine.py").write_text(OF_STREAMS.format(act=act))
-    words = [python(), "-m", "contrastbench", "run", "--domain", "graph", "--tiny", "--loss"]
-    good, wrong = (
-        subprocess.run([*words, loss], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for loss in ("mine.py:Mine", "mine.py:None")
-    )
+    good, wrong = (bench(tmp_path, *TINY, loss) for loss in ("mine.py:Mine", "mine.py:None"))
     assert (good.returncode, good.stdout[:11]) == (0, "graph label"), good.stderr
     assert (wrong.returncode, wrong.stderr[:6]) == (2, "bench:")
 
@@ -314,9 +312,7 @@ def beside(folder: Path, own: Iterable[str], jobs: int) -> dict[str, Any]:
     """Sweep own losses and registered ones, and return what each registered one scores."""
     text = f"seeds: 0\ndomains: {SETS}\nlosses: [{', '.join([*own, *OTHERS])}]\n"
     (folder / "beside.yaml").write_text(text)
-    words = ("sweep", "beside.yaml", "--device", "cpu", "--jobs", str(jobs))
-    command = [python(), "-c", "from contrastbench.benchmarks.cli.main import main; main()", *words]
-    subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500, check=False)
+    bench(folder, "sweep", "beside.yaml", "--device", "cpu", "--jobs", str(jobs))
     records = map(store.read_record, (folder / "results").rglob("*.json"))
     found = {one["loss"]: one for one in records if one["loss"] in OTHERS}
     shutil.rmtree(folder / "results")
@@ -339,10 +335,7 @@ def test_what_a_loss_leaves_in_its_process_changes_no_other_cell(
 @pytest.mark.parametrize("what", ["autocast", "tf32", "a default type"])
 def test_a_setting_that_a_step_leaves_fails_its_cell(what: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(LEAVES.format(act=LEFT_ON[what]))
-    words = [python(), "-m", "contrastbench", "run", "--domain", "graph", "--tiny", "--loss"]
-    done = subprocess.run(
-        [*words, "mine.py:Mine"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = bench(tmp_path, *TINY, "mine.py:Mine")
     assert (done.returncode, "mine calls torch." in done.stdout) == (1, True), done.stdout
 
 

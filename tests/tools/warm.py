@@ -60,6 +60,12 @@ def python() -> str:
     return str(program)
 
 
+def bench(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command in a folder, in a process of its own."""
+    command = [python(), "-m", "contrastbench", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
+
+
 def serve(path: str, program: str) -> None:
     """Fork for each program that asks, until standard input ends; then remove the program."""
     imported()

@@ -18,6 +18,7 @@ from typer.main import get_command
 
 import contrastbench
 import stub_domain
+import warm
 from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.arguments import parse_pairs
@@ -28,6 +29,7 @@ from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError, laws
 from contrastbench.losses.laws import CheckResult
 from contrastbench.losses.registry import ALIASES, FAMILIES, OURS
+from damaged import full_disk
 from warm import python
 
 MAIN = "from contrastbench.benchmarks.cli.main import main; main()"
@@ -137,12 +139,7 @@ class Talkative(InfoNCE):
 def test_what_a_users_loss_prints_stays_out_of_the_records(tmp_path: Path) -> None:
     (tmp_path / "talkative.py").write_text(TALKATIVE)
     words = ["run", "--domain", "graph", "--loss", "talkative.py:Talkative", "--tiny", "--json"]
-    done = subprocess.run(
-        [python(), "-c", MAIN, *words, "--seeds", "0-1"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = warm.bench(tmp_path, *words, "--seeds", "0-1")
     assert [json.loads(line)["seed"] for line in done.stdout.splitlines()] == [0, 1], done.stderr
     assert all(text in done.stderr for text in ("imported", "called", "from a process"))
 
@@ -275,20 +272,12 @@ def test_a_run_prints_the_values_that_were_learned(
     bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub_domain.install(monkeypatch)
-    (tmp_path / "mine.py").write_text(
-        "import torch\nfrom contrastbench.losses.library.infonce import InfoNCE\n"
-        "class Mine(InfoNCE):\n"
-        "    def __init__(self, temperature=0.5):\n"
-        "        super().__init__(temperature)\n"
-        "        self.shift = torch.nn.Parameter(torch.tensor([1.0, 2.0]))\n"
-        "    def terms(self, scores):\n"
-        "        return super().terms(scores) + 0 * self.shift.sum()\n"
-    )
+    own = str(Path(__file__).parents[2] / "losses" / "learned.py:Temperature")
     words = ["run", "--domain", "graph", "--dataset", "motifs", "--recipe", "epochs=1"]
-    said = bench(*words, "--loss", "mine.py:Mine")[1].splitlines()
-    assert said[0].startswith("graph motifs mine seed 0: accuracy ")
-    assert said[1:] == ["  learned: shift [1, 2]"]
-    assert bench(*words, "--loss", "mine.py:Mine")[1].splitlines()[1:] == said[1:], "kept"
+    said = bench(*words, "--loss", own)[1].splitlines()
+    assert said[0].startswith("graph motifs learned seed 0: accuracy ")
+    assert re.fullmatch(r"  learned: temperature 0\.4\d+|  learned: temperature 0\.5\d+", said[1])
+    assert bench(*words, "--loss", own)[1].splitlines()[1:] == said[1:], "kept"
     assert len(bench(*words, "--loss", "infonce")[1].splitlines()) == 1
 
 
@@ -459,8 +448,7 @@ def test_a_library_that_is_missing_is_named_before_torch_is_imported(
 class Full(io.StringIO):
     """A file on a full disk."""
 
-    def write(self, text: str) -> int:
-        raise OSError(28, "No space left on device")
+    write = full_disk
 
 
 def test_an_output_on_a_full_disk_is_one_line(bench, monkeypatch: pytest.MonkeyPatch) -> None:

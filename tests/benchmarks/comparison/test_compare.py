@@ -1,5 +1,6 @@
 """Rows against a baseline: which runs make a pair, what is tested, and what it is called."""
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
@@ -21,10 +22,9 @@ from contrastbench.benchmarks.report.comparison import render_comparison
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.domains.graph import GraphRecipe
-from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.losses import UserError
 from made_records import made, small_table
+from opened import opened
 
 SMALL = small_table(
     columns={"A": {"dataset": "MUTAG"}, "B": {"dataset": "DD"}, "C": {}},
@@ -129,17 +129,12 @@ def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
 
 
 def test_folds_are_the_same_graphs_for_every_loss() -> None:
-    one, two = (
-        GraphDomain(
-            "motifs",
-            GraphRecipe(limit=60, folds=3, augmentation=a, lr=lr),
-            3,
-            None,
-            torch.device("cpu"),
-        )
-        for a, lr in (("random2", 0.01), ("random4", 0.1))
+    graphs = partial(opened, "graph", "motifs", limit=60, folds=3)
+    one, two, other = (
+        graphs(seed=3),
+        graphs(seed=3, augmentation="random4", lr=0.1),
+        graphs(seed=4),
     )
-    other = GraphDomain("motifs", GraphRecipe(limit=60, folds=3), 4, None, torch.device("cpu"))
     assert torch.equal(one.graphs.y, two.graphs.y)
     assert torch.equal(one.graphs.edge_index, two.graphs.edge_index)
     assert not torch.equal(one.graphs.y, other.graphs.y)

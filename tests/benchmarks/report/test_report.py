@@ -20,6 +20,7 @@ from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.losses import UserError
+from damaged import full_disk
 from made_records import add, small_table
 from pages import Tree, squeezed
 
@@ -246,11 +247,6 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
         report.write_report([], tmp_path, tmp_path / "report.html")
 
 
-def full(handle: int) -> None:
-    """Fail as where a disk is full."""
-    raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("single", [True, False], ids=["file", "folder"])
 def test_a_full_disk_leaves_the_old_page(
     filled: Path, monkeypatch: pytest.MonkeyPatch, single: bool
@@ -259,7 +255,7 @@ def test_a_full_disk_leaves_the_old_page(
     report.write_report(["small"], filled, target, single=single)
     old = {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()}
     more = add(filled, 9, 80.0)
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(UserError, match=r"cannot write .*report.* \(No space left on device\)"):
         report.write_report(["small"], filled, target, single=single)
     more.unlink()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 
 from contrastbench.benchmarks.report.tables import audit_markdown, render_table
@@ -23,11 +22,11 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
-from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.registry import declaration, declarations, domain_class, make_recipe
+from contrastbench.domains.registry import declaration, declarations
 from contrastbench.losses import UserError
 from contrastbench.losses.registry import OURS, canonical_name, describe
 from made_records import made
+from opened import opened
 
 FACTS: list[dict[str, Any]] = [
     {"from": "paper (4)", "recipe": {"epochs": 20, "folds": 10}, "evaluation": {"seeds": 2}},
@@ -372,12 +371,7 @@ def test_a_key_that_changes_an_untrained_score_is_not_idle(
     domain: str, dataset: str, common: dict, key: str, values: tuple
 ) -> None:
     """An audit would leave out what deviates."""
-    recipes = [make_recipe(domain, {**common, key: value}) for value in values]
-    assert any(key not in recipe.idle(trained=False) for recipe in recipes)
-    scores = [untrained_metrics(domain, dataset, recipe) for recipe in recipes]
-    assert scores[0] != scores[1]
-
-
-def untrained_metrics(domain: str, dataset: str, recipe: Recipe) -> dict[str, float]:
-    made = domain_class(domain)(dataset, recipe, 0, None, torch.device("cpu"))
-    return made.evaluate(made.model()).metrics
+    made = [opened(domain, dataset, **common, **{key: value}) for value in values]
+    assert any(key not in one.recipe.idle(trained=False) for one in made)
+    first, second = (one.evaluate(one.model()).metrics for one in made)
+    assert first != second

@@ -6,7 +6,6 @@ import pytest
 
 from chosen import chosen, trials
 from contrastbench.benchmarks.comparison.compare import baseline_row
-from contrastbench.benchmarks.sweeps.plan import runnable_places
 from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.controls import CONTROLS
 from contrastbench.benchmarks.tables.load import load_table
@@ -168,11 +167,6 @@ def test_a_control_waits_for_no_baseline_that_has_failed(tmp_path: Path) -> None
             made(tmp_path, work, seed, status="diverged")
     why = chosen(table, control, "MUTAG", tmp_path)
     assert why == "its baseline has failed with every seed"
-
-
-def test_controls_are_places_of_a_plan(tmp_path: Path) -> None:
-    rows = {place.row.name for place in runnable_places(sweep(tmp_path), ["domain=image"])}
-    assert rows == {"adnce", "infonce (temperature=0.2)", *USUAL}
 
 
 def test_controls_are_listed_by_name_and_keep_their_order(tmp_path: Path) -> None:

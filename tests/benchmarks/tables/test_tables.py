@@ -23,6 +23,7 @@ from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
+from damaged import full_disk
 from made_records import made, small_table
 
 SMALL = small_table(
@@ -379,11 +380,8 @@ RESULTS = Path(__file__).parents[3] / "results"
 
 
 def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
     (tmp_path / "a.md").write_text("old")
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(
         UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
     ):

@@ -87,18 +87,10 @@ def test_poolers_and_encode_agree_with_one_sentence_at_a_time(pooler: str) -> No
         assert torch.allclose(z, expected, atol=1e-5)
 
 
-def test_encoding_changes_no_model_and_sees_its_newest_weights() -> None:
+def test_encoding_sees_the_newest_weights() -> None:
     d = domain()
     model = d.model()
-    before = {
-        name: (type(module), weight)
-        for name, module in model.named_modules()
-        for weight in module.parameters()
-    }
     first = d.encode(model, ["ban", "kale"]).z
-    assert before == {
-        n: (type(m), weight) for n, m in model.named_modules() for weight in m.parameters()
-    }
     get_loss("infonce")(d.contrasts(model.train(), next(iter(d.batches(0))))[0]).backward()
     with torch.no_grad():
         model.encoder.encoder.layer[0].output.dense.weight.mul_(2)
