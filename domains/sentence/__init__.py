@@ -1,16 +1,13 @@
 """The face of sentences, which imports no numerics: SimCSE's recipe, sets and corpora."""
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from contrastbench.domains import saved
-from contrastbench.domains.declaration import Dataset, Declaration, Source, declared_sets
+from contrastbench.domains.declaration import Declaration
 from contrastbench.domains.recipe import Misfits, Presets, Recipe, Unused, laid_over
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 
 
 class SentenceRecipe(Recipe):
@@ -156,32 +153,6 @@ def is_path(name: str, data_root: Path | None) -> bool:
     in_root = data_root is not None and not Path(name).is_absolute() and (data_root / name).exists()
     return Path(name).exists() and not in_root
 
-
-HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-
-
-@dataclass(frozen=True)
-class SentenceDataset(Dataset):
-    """A set of sentences: besides its source, how it is read and scored."""
-
-    rows: Mapping[str, int] = field(default_factory=dict)  # of its parts; fewer are truncated
-    own_corpus: bool = False  # it has its own training sentences
-    corpus: bool = False  # its sentences can be trained on where another set is scored
-
-
-DECLARED = declared_sets(Path(__file__).with_name("datasets.toml"), SentenceDataset, hub=HUB)
-DATASETS = {name: about for name, about in DECLARED.items() if about.reader}  # that are scored
-CORPORA = {name: about for name, about in DECLARED.items() if about.corpus}  # to train on
-SENTEVAL_URL = DATASETS["sts"].url
-PAIRS_HELP = (
-    "tab-separated sentence1, sentence2, score; or, to train and score on, "
-    "rows of sentences that belong together"
-)
-SOURCES = (
-    Source("pairs", "FILE[,TEST]", PAIRS_HELP, "sentence", (".tsv",)),
-    Source("text", "FILE", "lines, for --recipe corpus=", "sentence", (".txt",), corpus=True),
-    saved.source("pairs of the datasets library; texts, for --recipe corpus="),
-)
 
 DECLARATION = Declaration(
     summary="SimCSE on any BERT-type encoder, Spearman on STS",

@@ -26,7 +26,7 @@ from contrastbench.domains.reading import (
     refuse,
     unpacked,
 )
-from contrastbench.domains.sentence import CORPORA, DATASETS, SENTEVAL_URL
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SENTEVAL_URL
 from contrastbench.errors import UserError
 
 T = TypeVar("T")

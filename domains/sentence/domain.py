@@ -25,19 +25,10 @@ from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
-from contrastbench.domains.sentence import (
-    CORPORA,
-    DATASETS,
-    SOURCES,
-    SentenceRecipe,
-    exports,
-    graded,
-    own,
-    scoring,
-    transfer,
-)
+from contrastbench.domains.sentence import SentenceRecipe, exports, graded, own, scoring, transfer
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_of, without_sentences
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
 from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import (
     Embeddings,

@@ -9,7 +9,8 @@ from typing import Any
 
 from contrastbench.domains.download import local_file, obtain
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.sentence import SentenceDataset, data, graded, transfer
+from contrastbench.domains.sentence import data, graded, transfer
+from contrastbench.domains.sentence.datasets import SentenceDataset
 from contrastbench.domains.sentence.scoring import Captions
 from contrastbench.domains.sentence.transfer import TransferTask
 

@@ -15,7 +15,7 @@ import senteval
 from contrastbench.domains import download
 from contrastbench.domains.declaration import Dataset
 from contrastbench.domains.registry import fetch_declared
-from contrastbench.domains.sentence import CORPORA, DATASETS
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.losses import UserError
 from opened import opened
 

@@ -10,7 +10,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.domains.sentence import DATASETS, transfer
+from contrastbench.domains.sentence import transfer
 from contrastbench.domains.sentence.data import (
     TextFiles,
     corpus_file,
@@ -20,6 +20,7 @@ from contrastbench.domains.sentence.data import (
     stsb_pairs,
     year_pairs,
 )
+from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.transfer import Examples
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from contrastbench.domains.download import whereabouts
-from contrastbench.domains.sentence import DATASETS, graded, scored, scoring
+from contrastbench.domains.sentence import graded, scored, scoring
 from contrastbench.domains.sentence.data import Corpus, read_corpus
+from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoder import Embeddings
 from contrastbench.losses import UserError, get_loss
