@@ -31,10 +31,10 @@ def list_(
     Args:
         what: List: losses, families, domains, datasets, recipes or tables.
         domain: Domain whose datasets or recipes are listed.
-        results: Folder that holds runs/, to say what is done of each table.
+        results: Folder that holds runs/, to say what is done of each table; results if it is there.
 
     Example: bench list recipes graph
-    Example: bench list tables --results results
+    Example: bench list tables
     """
     if what not in LISTS:
         raise unknown("list", what, LISTS)

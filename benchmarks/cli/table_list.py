@@ -1,20 +1,23 @@
-"""Print the list of tables of `bench list`, for which their files alone are read."""
+"""Print the list of tables of `bench list`: without records, their files alone are read."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue
 
+DEFAULT = Path("results")
+
 
 def table_lines(results: Path | None = None) -> Iterator[str]:
-    """Yield each table's name, its published values, how many can be run, and its source.
+    """Yield each table's name, published values, how many can be run and are done, its source.
 
     Args:
-        results: a folder of records, to say also how many are done and in how many hours.
+        results: a folder of records; by default `results`, if it has some.
 
     Raises:
-        UserError: the folder has no records.
+        UserError: the folder that was named has no records.
     """
+    records = results or (DEFAULT if (DEFAULT / "runs").is_dir() else None)
     if results:
         from contrastbench.benchmarks.records.reading import filled_folders
 
@@ -22,8 +25,8 @@ def table_lines(results: Path | None = None) -> Iterator[str]:
     for name in catalogue.table_names():
         about = catalogue.listed(name)
         counts = f"{about.values:3} values, {about.runnable:2} runnable" if about.values else ""
-        done = done_in(name, results) if results and about.values else ""
-        yield f"{name:20} {counts + done:{42 if results else 24}}  {about.source}"
+        done = done_in(name, records) if records and about.values else ""
+        yield f"{name:20} {counts + done:{42 if records else 24}}  {about.source}"
 
 
 def done_in(name: str, results: Path) -> str:
