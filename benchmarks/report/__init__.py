@@ -6,6 +6,7 @@ Every file is whole at any moment, and nobody else's file is touched.
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from contrastbench.benchmarks.records import files
@@ -41,7 +42,8 @@ def write_report(
     option = "--single" if single else "--output"
     try:
         report = read_report(names, results, joining, quick)
-        for line in (one for view in report.shown for one in smoke_tests(view.resolved) if names):
+        named = report.shown if names else ()
+        for line in chain.from_iterable(smoke_tests(view.resolved) for view in named):
             tell(line)
         made = render_site(report, single, (target.absolute().parent / "index.html").is_file())
         if single:

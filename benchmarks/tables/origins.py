@@ -1,18 +1,23 @@
 """Tell why a table lacks records: a smoke test, an edited loss, or nothing that has run yet."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import FINAL_STATUSES
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.errors import UserError
 
 
 def smoke_tests(resolved: Resolved) -> Iterator[str]:
     """Yield a line on the results of a smoke test, where a table has no others."""
     cells = () if resolved.has_run else resolved.cells
-    settings = [(c.place, one) for c in cells for one in (c.place.setting, *c.choice.tried)]
-    small = {work.key: work for place, one in settings for work in [place.smoke_test(one)]}
+    small = {}
+    for place, one in ((c.place, one) for c in cells for one in (c.place.setting, *c.choice.tried)):
+        with suppress(UserError):  # a network that is never small has no smoke test
+            work = place.smoke_test(one)
+            small[work.key] = work
     if count := sum(1 for work in small.values() for _ in work.finished(resolved.results)):
         yield f"records of --tiny left out, as a smoke test fills no table: {count}"
 
