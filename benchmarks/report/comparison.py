@@ -225,7 +225,7 @@ def part_values(part: Part) -> dict[str, Any]:
 def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Return the values of each comparison by name, None for no value, for CSV and data frames.
 
-    Each has the verdict on its row over data sets, and what that hangs on.
+    Each has the result of its row over data sets, and what the verdict hangs on.
     """
     judged = (*verdicts.rows, *verdicts.controls)
     over = {name: one for one in judged for name in (one.effect.row, *one.effect.also)}
@@ -253,8 +253,15 @@ def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
             "verdict": str(place.verdict),
             "why": place.why,
             "failure": place.failure,
-            "over_sets": str(over[place.row].over.verdict) if place.row in over else "",
-            "hangs_on": turned(over[place.row].hangs_on) if place.row in over else "",
+            **over_sets_values(over.get(place.row)),
         }
         for place in verdicts.places
     ]
+
+
+def over_sets_values(row: Judged | None) -> dict[str, Any]:
+    """Return a row's result over data sets as columns, empty without one."""
+    found = part_values(row.over) if row else {}
+    names = ("effect", "half_width", "p_holm", "verdict")
+    values = {f"over_sets_{name}": found.get(name) for name in names}
+    return {**values, "hangs_on": turned(row.hangs_on) if row else ""}

@@ -151,7 +151,7 @@ def test_effects_that_cancel_over_domains_are_shown_in_each(tmp_path: Path) -> N
     assert adnce.by_domain["graph"].verdict == Verdict.BETTER
     assert (adnce.over.verdict, adnce.hangs_on["tabular"]) == (Verdict.EQUAL, Verdict.BETTER)
     row = next(r for r in comparison_rows(study.verdicts) if r["method"] == "adnce")
-    assert row["over_sets"] == "equal"
+    assert (row["over_sets_verdict"], row["over_sets_effect"]) == ("equal", adnce.over.mean)
     assert "tabular (better)" in row["hangs_on"]
     shown = json.loads(render_comparison(study.resolved, "json"))["rows"]
     assert next(r for r in shown if r["methods"] == ["adnce"])["hangs_on"] == adnce.hangs_on
