@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.errors import tell
 
 DEFAULT = Path("results")
 
@@ -27,6 +28,8 @@ def table_lines(results: Path | None = None) -> Iterator[str]:
         counts = f"{about.values:3} values, {about.runnable:2} runnable" if about.values else ""
         done = done_in(name, records) if records and about.values else ""
         yield f"{name:20} {counts + done:{42 if records else 24}}  {about.source}"
+    if not records:
+        tell(f"no records in {DEFAULT}: bench merge --shipped adds those of contrastbench")
 
 
 def done_in(name: str, results: Path) -> str:

@@ -64,6 +64,7 @@ def make_schedule(
         done: steps that an interrupted training has behind it.
     """
     warming: float = getattr(recipe, "warmup", 0.0)  # epochs
+    # in this order, as by epochs from the beginning: another one may round to another step
     warmup = round(steps * warming / (steps / steps_per_epoch)) if steps else 0
 
     def share(step: int) -> float:

@@ -40,7 +40,7 @@ def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Pa
     assert line.endswith(table.source)
 
 
-@pytest.mark.parametrize("name", ["adnce-table4", "adnce-table11", "dasl-table9", "factors"])
+@pytest.mark.parametrize("name", catalogue.table_names())
 def test_the_list_counts_as_a_read_table_does(name: str, tmp_path: Path) -> None:
     table, about = load_table(name), catalogue.listed(name)
     assert about.source == table.source
