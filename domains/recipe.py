@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_serializer, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, unknown
@@ -122,9 +122,12 @@ class Recipe(Strict):
                 raise ValueError(words.format(r=self, found=found))
         return self
 
-    @model_serializer(mode="wrap")
-    def _of_one_length(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        values = dump(self)
+    def model_dump(self, **how: Any) -> dict[str, Any]:
+        """Return the values, of one length.
+
+        No serializer of pydantic's does it, which makes an error of a Ctrl-C within one.
+        """
+        values = super().model_dump(**how)
         if self.steps:
             values.pop("epochs", None)
         return values

@@ -168,3 +168,11 @@ def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -
 def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
     with pytest.raises(UserError, match=message):
         make_recipe(domain, values)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_serializer_of_pydantic_makes_an_error_of_a_ctrl_c(domain: str) -> None:
+    """It would within one, and `bench run` would end in a traceback."""
+    own = declaration(domain).recipe.__pydantic_decorators__
+    assert not own.model_serializers
+    assert not own.field_serializers
