@@ -148,28 +148,6 @@ def test_neighbours_follow_the_temperature_of_the_loss_if_the_recipe_says_so() -
     assert recorded[0]["knn_temperature"] == 0.4
 
 
-@pytest.mark.parametrize(
-    ("domain", "values", "message"),
-    [
-        ("graph", {"epochs": 20, "score_at": [10, 20]}, "score_at=20 is not before the last of 20"),
-        ("graph", {"score_at": [0]}, "score_at.*greater than or equal to 1"),
-        ("tabular", {"rate": 0.0}, "rate=0.0"),
-        ("tabular", {"maxout": 3}, "the last width 512 has no 3 equal sets"),
-        ("tabular", {"widths": [8, 6]}, "the last width 6 has no 4 equal sets"),
-        ("tabular", {"widths": []}, "widths"),
-        ("tabular", {"widths": [8, 0]}, "widths"),
-        ("tabular", {"projection": [8]}, "projection"),
-        ("tabular", {"views": "cutout"}, "views='cutout'"),
-        ("image", {"probe_lr": 0.01}, "probe_lr needs a probe that is trained on views, not lbfgs"),
-        ("image", {"randaugment": [-1, 5.0]}, "randaugment.*greater than or equal to 0"),
-        ("image", {"randaugment": [2, 100.0]}, "randaugment.*less than or equal to 10"),
-    ],
-)
-def test_a_mistake_is_one_line(domain: str, values: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        make_recipe(domain, values)
-
-
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_no_serializer_of_pydantic_makes_an_error_of_a_ctrl_c(domain: str) -> None:
     """It would within one, and `bench run` would end in a traceback."""

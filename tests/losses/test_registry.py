@@ -312,13 +312,6 @@ def test_a_package_cannot_take_a_name_of_ours(announce: Announce, name: str, oth
     assert get_loss("hcl").name == "hcl"  # ours can be used all the same
 
 
-def test_a_file_without_the_loss_and_no_file_are_named(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"unknown loss in .*'AA': did you mean 'A'"):
-        get_loss("mine.py:AA")
-    with pytest.raises(UserError, match="no file"):
-        get_loss("other.py:A")
-
-
 def made(argument: str, body: str = "self.t = t", first: str = "super().__init__()") -> str:
     """A file with a class whose constructor takes this."""
     head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"

@@ -79,26 +79,6 @@ def test_the_hash_of_attributes_is_of_what_the_file_says(tmp_path: Path) -> None
     assert attributed(tmp_path, ATTRIBUTES.replace("4.5", "4.50001"))[1] != first
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "TOY has no file of node attributes: leave out --recipe features=attributes"),
-        (ATTRIBUTES.replace("4.5", "nan"), "TOY_node_attributes.txt .* not all numbers are finite"),
-        (
-            ATTRIBUTES.replace("4.5", "four"),
-            "TOY_node_attributes.txt .* 'four' to float64 at line 5",
-        ),
-        (ATTRIBUTES.replace("4.5, ", ""), "TOY_node_attributes.txt .* from 3 to 2 at row 5"),
-        (ATTRIBUTES.partition("\n")[2], r"TOY_node_attributes.txt .*: \d lines for \d nodes"),
-    ],
-)
-def test_attributes_that_are_missing_or_wrong_are_named(
-    tmp_path: Path, text: str | None, message: str
-) -> None:
-    with pytest.raises(UserError, match=message):
-        attributed(tmp_path, text)
-
-
 def test_a_set_of_known_content_must_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

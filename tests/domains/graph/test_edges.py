@@ -104,8 +104,6 @@ def test_labels_of_edges_are_read_where_the_encoder_does(tmp_path: Path) -> None
     triangles(tmp_path / "a", lines=5)
     with pytest.raises(UserError, match=r"T_edge_labels\.txt .* 100 lines for 120 edges"):
         domain(name, encoder="gine")
-    with pytest.raises(UserError, match="motifs has no labels or features of edges: leave out"):
-        domain("motifs", encoder="gine")
 
 
 def test_an_export_reads_edges_again(tmp_path: Path) -> None:

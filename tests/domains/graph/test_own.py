@@ -207,7 +207,7 @@ def test_what_is_not_read_of_files_is_named(text: str, named: str, tmp_path: Pat
     assert (len(graphs), notes[own.FURTHER]) == (4, [named])
 
 
-def test_what_is_not_read_of_graphs_is_named(tmp_path: Path) -> None:
+def test_what_is_not_read_of_graphs_is_named() -> None:
     ring, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([[6.0], [7.0], [6.0]])
     made = [Data(x=x, edge_index=ring, y=k % 2, pos=torch.ones(3, 2), z=x[:, 0]) for k in range(4)]
     graphs, notes = own.of_data("mine", made)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,7 +246,7 @@ def test_pixels_are_a_reference() -> None:
         run_cell(Experiment("image", "digits", LossSpec("adnce"), {"encoder": "raw"}), 0, Options())
 
 
-def test_test_images_change_no_number_but_the_score(tmp_path: Path) -> None:
+def test_test_images_change_no_number_but_the_score() -> None:
     """The test part is spoiled, and training and choosing must not notice."""
     clean, spoiled = domain(epochs=1, eval_every=2), domain(epochs=1, eval_every=2)
     spoiled.splits["test"].pixels.random_(0, 256)

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.samples import draw_share
 from contrastbench.domains.scoring.svm import (
     C_GRID,
@@ -86,8 +85,6 @@ def test_linear_folds_are_a_search_whose_validation_is_the_next_fold() -> None:
         assert accuracy == pytest.approx(100 * svm.score(x[test], y[test]))
     with pytest.raises(UserError, match="embeddings are not finite"):
         linear_folds(np.full((40, 2), np.nan), np.repeat([0, 1], 20))
-    with pytest.raises(UserError, match="svm=linear needs one fold to test and one to choose C"):
-        GraphRecipe.of("graph", {"svm": "linear", "folds": 2})
 
 
 def test_constant_embeddings_score_the_largest_class() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pytest
 import torch
 
@@ -186,3 +187,4 @@ def test_the_order_of_what_rounding_left_is_no_rank() -> None:
     level = cosine.round(3)
     assert spearman(cosine, gold) == pytest.approx(spearman(level, gold))
     assert spearman(noise[:8] + cosine[:8], gold[:8]) == 1
+    assert spearman(noise, np.ones(100)) == 0, "nor is there one of equal scores"

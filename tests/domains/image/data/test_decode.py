@@ -51,7 +51,7 @@ def test_other_modes_become_three_colours_without_transparency(note: str, tmp_pa
     assert notes == {note: 1}
 
 
-def test_16_bit_grey_that_its_higher_byte_does_not_hold_is_refused(tmp_path: Path) -> None:
+def test_16_bit_grey_that_its_higher_byte_does_not_hold_is_refused() -> None:
     values = np.random.default_rng(0).integers(9, 4096, (16, 16), dtype=np.uint16)
     values[0, 0], values[0, 1] = 9, 4095
     file = io.BytesIO()
