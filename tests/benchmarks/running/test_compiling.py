@@ -50,7 +50,7 @@ def test_captured_steps_have_the_numbers_of_ordinary_ones(
     assert said.count("no CUDA graphs here (operation not permitted): they go on one by") == fails
 
 
-def test_a_batch_of_another_form_is_an_ordinary_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_of_another_form_is_an_ordinary_step() -> None:
     @dataclass
     class Batch:
         rows: Tensor

@@ -32,7 +32,7 @@ from contrastbench.losses import Contrast, get_loss
 from contrastbench.losses.contrast import permuted
 from contrastbench.losses.spec import LossSpec
 from opened import opened
-from resumed import few_sentences
+from resumed import few_sentences, stopping
 
 CPU = torch.device("cpu")
 SHORT = {"epochs": 2, "score_at": [1]}
@@ -177,12 +177,11 @@ def graphs() -> AnyDomain:
     return opened("graph", CASES["graph"][0], **CASES["graph"][1])
 
 
-def test_a_training_that_went_on_knows_the_time_of_earlier_processes(
-    tmp_path: Path, interrupt
-) -> None:
+def test_a_training_that_went_on_knows_the_time_of_earlier_processes(tmp_path: Path) -> None:
     path, before = tmp_path / "it.safetensors", 0.0
     for step in (2, 4):
-        interrupt(graphs(), get_loss("adnce"), path, step)
+        with stopping(step):
+            train(graphs(), get_loss("adnce"), path)
         _, state = checkpoints.read_checkpoint(path)
         assert state["seconds"] > before
         before = state["seconds"]
@@ -208,10 +207,11 @@ def foreign(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["another cell", "another model", "another width", "another code"])
 def test_a_foreign_checkpoint_is_said_and_not_used(
-    name: str, tmp_path: Path, interrupt, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "this.safetensors"
-    interrupt(graphs(), get_loss("adnce"), path, 3)
+    with stopping(3):
+        train(graphs(), get_loss("adnce"), path)
     foreign(path, name)
     _, history = train(graphs(), get_loss("adnce"), path)
     assert f"{path} is damaged, or of another training or" in capsys.readouterr().err
