@@ -160,7 +160,7 @@ def test_a_record(canary: Path, what: str) -> None:
     assert untouched(canary)
 
 
-def test_a_folder_of_results(canary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_results(canary: Path) -> None:
     """Whatever reads records, packed or not, takes their names as words, and loads no job."""
     Path("results/slurm").mkdir(parents=True)
     Path("results/slurm/1_submitted.pkl").write_bytes(pickled(Path("shell")))
@@ -243,7 +243,7 @@ def test_a_published_table(canary: Path) -> None:
     assert not canary.exists()
 
 
-def test_a_python_file_of_ones_own(canary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_python_file_of_ones_own(canary: Path) -> None:
     """It runs as its user, and what it imports is called only where it is a loss."""
     for name in ("Plain", "OfOne", "of_texts", "of_none", "Popen", "copyfile", "SONG"):
         for words in (["check-loss"], ["run", "--domain", "graph", "--tiny", "--loss"]):

@@ -356,7 +356,7 @@ def test_files_are_named_and_embedded_as_in_python(
         assert np.array_equal(encoder.embed(samples.data), encoder.embed(data))
 
 
-def test_files_of_an_export_have_the_modes_of_others(tmp_path: Path, bench) -> None:
+def test_files_of_an_export_have_the_modes_of_others(bench) -> None:
     code, _, err = bench("run", "--domain", "tabular", "--loss", "none", "--tiny", "--export", "e")
     assert code == 0, err
     modes = {(Path("e") / name).stat().st_mode for name in ("model.safetensors", "config.json")}

@@ -163,7 +163,7 @@ def test_nodes_of_skypilot_have_each_shard_once(shell) -> None:
     assert shell(task["run"], SKYPILOT_NODE_RANK="0", BENCH_ENDS="143", **count)[0] == 143
 
 
-def test_skypilot_takes_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skypilot_takes_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     sky = pytest.importorskip("sky")
     monkeypatch.chdir(FOLDER)
     assert sky.Task.from_yaml(str(FOLDER / "skypilot.yaml")).num_nodes == SHARDS

@@ -126,14 +126,6 @@ def test_a_file_of_the_home_folder_is_found(tmp_path: Path, monkeypatch) -> None
         find_path("~nobody-of-this-name/mine.csv", None)
 
 
-def test_a_corpus_is_not_scored(bench) -> None:
-    words = ("run", "--domain", "sentence", "--loss", "none", "--dataset", "text:a.txt")
-    assert (
-        "is training text and cannot be scored: give it as --recipe corpus=text:a.txt"
-        in bench(*words)[2]
-    )
-
-
 SWEEP = """seeds: 0-1
 domains:
   graph: {datasets: [motifs, "folder:TOY"]}

@@ -123,9 +123,7 @@ RUN = ["run", "--domain", "graph", "--dataset", "motifs", "--loss", "none"]
 ONE_SET = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
 
 
-def test_an_export_that_fails_costs_no_record(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_fails_costs_no_record(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contrastbench.domains.graph.domain.GraphDomain.export", full_disk)
     code, out, err = bench(*RUN, "--tiny", "--export", "new")
     assert (code, "accuracy" in out) == (0, True)

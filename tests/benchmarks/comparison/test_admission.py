@@ -28,8 +28,6 @@ from suites import (
     REQUIRED_SHARE,
     Candidate,
     Condition,
-    admission_table,
-    candidates,
     conditions,
     gate_report,
     is_above,
@@ -44,12 +42,6 @@ CANDIDATES = [
     if path.with_suffix(".md").exists()  # others wait for their records
 ]
 SEEDS = (100, 101, 102, 103, 104)
-FILE = """\
-seeds: 100-104
-controls: [raw input, untrained, temperature 5, cross entropy]
-domains: {graph: {datasets: [MUTAG, DD]}}
-losses: [{infonce: {temperature: 0.1}}, {infonce: {temperature: 0.2}}]
-"""
 GOOD = {
     "raw input": [70, 70.4, 70.8, 71, 70.2],
     "untrained": [60, 61, 62, 61, 60],
@@ -114,25 +106,6 @@ def test_one_seed_shows_nothing_and_equal_gains_are_sure() -> None:
     assert not is_above([5.0])
     assert is_above([5.0, 5.0])
     assert not is_above([-5.0, -5.0])
-
-
-def test_records_decide(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(FILE)
-    table = load_table(str(path))
-    for column, but in (("MUTAG", ""), ("DD", "untrained")):
-        for row in table.rows:
-            second = "second" if row.params == {"temperature": 0.2} else "first"
-            scores = GOOD.get(row.control or second, [90.0] * 5)
-            for seed, score in zip(SEEDS, scores, strict=True):
-                if row.control != but or not but:
-                    work = table.places[row.name, column].work
-                    made(tmp_path, work, seed, metrics={"accuracy": float(score)})
-    first, second = candidates(table, SEEDS, tmp_path)
-    assert first.judged == ("admitted", "")
-    assert second.judged == ("open", "untrained has 0 of 5 seeds")
-    text = admission_table([first, second])
-    assert "| MUTAG | 70.48 | 60.80 | 74.54 |  | 80.52 | 78.52 |  | 90.00 | +10.04 | " in text
 
 
 @pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
@@ -206,6 +179,7 @@ def test_the_gate_is_open_and_no_loss_of_a_released_suite_has_run_in_part(name: 
     found = resolve(load_table(name), None, RESULTS)
     gate = conditions(found)
     assert is_open(gate), [one for one in gate if not one.passes]
+    assert "| untrained | 90 % | " in gate_report(gate)
     assert not compare(found).wrong, "infonce again too, where it is asked for"
     for line in found.lines:
         own = [cell for cell in line.cells.values() if not cell.same_as]
@@ -274,34 +248,3 @@ def curve_by_hand(results: Path, resolved: Resolved, row: str, count: int) -> di
     known = curves(resolved)
     assert {column: known[row, column][count] for column in found} == found
     return found
-
-
-GATED = """\
-seeds: 0-2
-controls: [raw input, untrained, permuted positives, temperature 5, half the epochs]
-domains: {graph: {datasets: [MUTAG, DD]}}
-losses: [{infonce: {temperature: 0.2}}, adnce]
-"""
-
-
-def recorded(folder: Path, **scores: float) -> Path:
-    """Make records of a suite of two sets; the scores are those of rows by name."""
-    path = folder / "mine.yaml"
-    path.write_text(GATED)
-    table = load_table(str(path))
-    for row in table.rows:
-        score = scores.get(row.name.replace(" ", "_"), 60.0)
-        for column in table.columns:
-            for seed in table.seeds:
-                value = score + (0.1 * seed if row.control else 0.2 * seed)
-                made(folder, table.places[row.name, column].work, seed, metrics={"accuracy": value})
-    return path
-
-
-def test_records_with_known_effects_open_the_gate(tmp_path: Path) -> None:
-    known = {"infonce (temperature=0.2)".replace(" ", "_"): 80.0, "half_the_epochs": 79.0}
-    found = conditions(resolve(load_table(str(recorded(tmp_path, **known))), None, tmp_path))
-    assert is_open(found)
-    report = gate_report(found)
-    assert "| untrained | 90 % | 2 of 2 | yes |" in report
-    assert "| MUTAG | -20.10, below | -20.10, below |" in report

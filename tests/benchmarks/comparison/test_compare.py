@@ -320,19 +320,6 @@ def test_losses_without_results_are_named_and_nothing_is_said_of_them(
     assert "Only one side has run: iris." in out
 
 
-def test_odd_names_break_no_table(filled: Path) -> None:
-    rows = [
-        row.model_copy(update={"name": "n|e\nw"}) if row.name == "new" else row
-        for row in SMALL.rows
-    ]
-    lines = render_comparison(
-        resolve(SMALL.model_copy(update={"rows": rows}), None, filled), "md", every_test=True
-    ).splitlines()
-    tables = [line for line in lines if line.startswith("|")]
-    assert [line.count("|") for line in tables] == [3] * 3 + [12] * 3
-    assert all(line.startswith("| n&#124;e w |") for line in (tables[2], tables[5]))
-
-
 def test_csv_has_the_numbers(filled: Path) -> None:
     lines = shown(filled, "csv").splitlines()
     found = dict(zip(*(line.split(",") for line in lines), strict=True))

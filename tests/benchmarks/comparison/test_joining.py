@@ -238,15 +238,6 @@ def test_a_set_of_a_suite_counts_once_all_seeds_of_a_loss_and_of_the_baseline_ar
     }
 
 
-def test_what_has_no_quick_part_says_so(bench, tmp_path: Path) -> None:
-    for words in (["compare", "adnce-table5"], ["sweep", "smoke"], ["table", "adnce-table5"]):
-        code, _, err = bench(*words, "--quick")
-        assert (code, "declares no quick part: leave --quick out" in err) == (2, True), words
-        assert "bench sweep --tiny" in err
-    code, _, err = bench("report", "--quick")
-    assert (code, "--quick takes a part of a suite: name it" in err) == (2, True)
-
-
 def test_a_draft_says_so_in_every_answer_and_in_errors(bench, tmp_path: Path) -> None:
     name = sweep(tmp_path, SUITE + "draft: true\n")
     said = "mine is a draft and not released: its sets may change."

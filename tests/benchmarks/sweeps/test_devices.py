@@ -114,12 +114,6 @@ domains: {{graph: {{datasets: [motifs], recipe: {json.dumps(RECIPE)}}}}}
 """
 
 
-@pytest.fixture
-def no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the ranks of torchrun be processes of a warm Python."""
-    monkeypatch.setenv("PYTHON_EXEC", python())
-
-
 def nodes(*words: str) -> None:
     """Run two agents of torchrun with their words, each as on a node of its own."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -140,7 +134,7 @@ def nodes(*words: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("warm_ranks", "no_rank")
+@pytest.mark.usefixtures("warm_ranks")
 def test_nodes_of_torchrun_share_a_cell_and_start_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +142,7 @@ def test_nodes_of_torchrun_share_a_cell_and_start_again(
     assert swept(tmp_path / "alone", 1) == []
     (tmp_path / "my.yaml").write_text(SWEEP)
     monkeypatch.setenv("ENDING", "1 4 kill")
+    monkeypatch.setenv("PYTHON_EXEC", python())  # torchrun's ranks start warm too
     command = ["-m", "contrastbench", "sweep", str(tmp_path / "my.yaml"), "--device=cpu"]
     nodes("--max-restarts=1", *command, "--results", str(tmp_path / "nodes"))
     found = record(tmp_path / "nodes")

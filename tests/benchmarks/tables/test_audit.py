@@ -310,14 +310,6 @@ def test_the_report_groups_places(tmp_path: Path) -> None:
     assert "- Published: mean over 2 runs." in text
 
 
-def test_an_odd_name_breaks_no_table(tmp_path: Path) -> None:
-    rows = [{**TABLE["rows"][1], "name": name} for name in ("o|u\nrs", "b")]
-    says = {"from": "paper (3)", "recipe": {"lr": 0.01}, "rows": ["o|u\nrs"]}
-    assert "| o&#124;u rs | lr: 0.01 | paper (3) |" in audit_markdown(
-        resolve(table(tmp_path, says, rows=rows), None, tmp_path)
-    )
-
-
 def unstated(resolved: Resolved) -> Iterator[str]:
     """What a shipped table says too little of, and the line that says it."""
     name = resolved.table.name

@@ -55,11 +55,7 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         catalogue.find_table(str(tmp_path / "adnce-table5.yaml"))
 
 
-def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(UserError, match="unknown table 'adnce-tabel5': did you mean 'adnce-t"):
-        catalogue.find_table("adnce-tabel5")
-    with pytest.raises(UserError, match=r"no file nowhere/mine.yaml: give a table's name"):
-        catalogue.find_table("nowhere/mine.yaml")
+def test_a_quick_part_is_named_by_an_option() -> None:
     for name in ("standard", "standard-4"):
         with pytest.raises(UserError, match=f"unknown table '{name}-quick': .* is {name} --quick"):
             load_table(f"{name}-quick")

@@ -102,9 +102,8 @@ def test_a_loss_joins_before_the_controls(tmp_path: Path) -> None:
 def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = SWEEP.replace("controls", "tune: {trials: 4}\ncontrols").replace(
-        "{infonce: {temperature: 0.2}}", "infonce"
-    )
+    tune = "tune: {trials: 4}\ncontrols: [half the epochs, cross entropy, temperature 5]"
+    text = SWEEP.replace("controls: true", tune).replace("{infonce: {temperature: 0.2}}", "infonce")
     table = sweep(tmp_path, text)
     column, row = column_in(table, "tabular"), row_of(table, "half the epochs")
     assert trials(table, row, column, tmp_path) == []
@@ -115,8 +114,12 @@ def test_a_control_has_no_trials_and_takes_what_its_baseline_chose(
     monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
     work = chosen(table, row, column, tmp_path)
     assert (work.loss.params, work.recipe["lr"], work.recipe["epochs"]) == (best.params, 0.5, 10)
-    network = chosen(table, row_of(table, "cross entropy"), column, tmp_path)
-    assert (network.loss, network.recipe["lr"]) == (LossSpec("cross_entropy", {}), 0.5)
+    for name, loss in (
+        ("cross entropy", LossSpec("cross_entropy")),
+        ("temperature 5", LossSpec("infonce", {"temperature": 5.0})),
+    ):
+        other = chosen(table, row_of(table, name), column, tmp_path)
+        assert (other.loss, other.recipe["lr"]) == (loss, 0.5), "all else is as chosen"
 
 
 def test_a_control_of_another_loss_reads_the_trials_of_its_baseline(tmp_path: Path) -> None:
@@ -179,18 +182,6 @@ def test_controls_are_listed_by_name_and_keep_their_order(tmp_path: Path) -> Non
     wider = sweep(tmp_path, extends, "wider.yaml")
     assert wider.controls == ["untrained", "temperature 5", "pairs by class"]
     assert (row_of(wider, "temperature 5").name, "wine") in wider.places
-
-
-def test_temperature_5_takes_everything_else_from_the_chosen_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = SWEEP.replace("controls: true", "controls: [temperature 5]\ntune: {trials: 4}")
-    table = sweep(tmp_path, text.replace("{infonce: {temperature: 0.2}}", "infonce"))
-    best = Setting({"temperature": 0.1}, {"lr": 0.5})
-    monkeypatch.setattr(searches, "best_setting", lambda *_: Choice([best]))
-    column = column_in(table, "tabular")
-    work = chosen(table, row_of(table, "temperature 5"), column, tmp_path)
-    assert (work.loss.params, work.recipe["lr"]) == ({"temperature": 5.0}, 0.5)
 
 
 def test_a_baseline_without_a_temperature_has_no_control_of_it(tmp_path: Path) -> None:

@@ -219,11 +219,6 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
     [
         ({}, "valid", "unknown selection 'valid': did you mean 'validation'"),
         ({"rows": [DEFAULT]}, "validation", "small declares no grid to choose from"),
-        (
-            {"seeds": [3, 100]},
-            "validation",
-            r"seeds \[100\] choose the parameters, so they cannot confirm them",
-        ),
         ({"sweep": True}, "paper", "small has no published.*leave --selection out"),
     ],
 )

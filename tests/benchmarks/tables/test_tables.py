@@ -1,11 +1,11 @@
 """Published tables: complete, runnable, rendered from records alone."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -23,7 +23,6 @@ from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.domains.registry import declaration, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
-from damaged import full_disk
 from made_records import made, small_table
 
 SMALL = small_table(
@@ -147,18 +146,6 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
     assert not chosen.on_test
 
 
-def test_published_values_average_to_the_published_average() -> None:
-    table = load_table("adnce-table10")
-    for row in table.rows:
-        values = {column: row.paper[column][0] for column in table.columns if row.paper}
-        if row.name == "InfoGraph":
-            values["COLLAB"] = 70.65  # printed as 70.05, which the table's notes say
-        if values:
-            assert sum(values.values()) / 8 == pytest.approx(row.paper["AVG."][0], abs=0.0051), (
-                row.name
-            )
-
-
 def means(name: str) -> dict[str, dict[str, float]]:
     """Published means by row and column."""
     return {
@@ -167,18 +154,28 @@ def means(name: str) -> dict[str, dict[str, float]]:
     }
 
 
-def test_published_values_average_to_the_published_average_of_sentences() -> None:
-    for values in means("dasl-table5").values():
-        mean = sum(values[column] for column in load_table("dasl-table5").columns) / 5
-        assert mean == pytest.approx(values["Aver."], abs=0.0051)
-    for name, values in means("adnce-table4").items():
-        printed = values.pop("Avg.", None)
-        if name == "ADNCE-RoBERTa-base":
-            printed = 77.18  # printed as 77.10, which the table's notes say
+MISPRINTED = {  # which the tables' notes say
+    ("InfoGraph", "COLLAB"): 70.65,
+    ("ADNCE-RoBERTa-base", "Avg."): 77.18,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "average", "off"),
+    [
+        ("adnce-table10", "AVG.", 0.0051),
+        ("dasl-table5", "Aver.", 0.0051),
+        ("adnce-table4", "Avg.", 0.01),  # of rounded values, rounded
+    ],
+)
+def test_published_values_average_to_the_published_average(
+    name: str, average: str, off: float
+) -> None:
+    for row, values in means(name).items():
+        meant = {column: MISPRINTED.get((row, column), x) for column, x in values.items()}
+        printed = meant.pop(average, None)
         if printed is not None:
-            assert sum(values.values()) / 7 == pytest.approx(printed, abs=0.01), (
-                name
-            )  # of rounded values, rounded
+            assert fmean(meant.values()) == pytest.approx(printed, abs=off), row
 
 
 def test_printed_relative_improvements_follow() -> None:
@@ -379,16 +376,8 @@ def test_a_record_older_than_a_recipe_key_still_counts_once(tmp_path: Path) -> N
 RESULTS = Path(__file__).parents[3] / "results"
 
 
-def test_a_full_disk_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.md").write_text("old")
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(
-        UserError, match=r"cannot write .*a.md \(No space left on device\): make room"
-    ):
-        write_file(tmp_path / "a.md", "new")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
-    assert (tmp_path / "a.md").read_text() == "old"
-    with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\)"):
+def test_a_table_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .* \(No such file or directory\): make"):
         write_file(tmp_path / "nowhere" / "a.md", "new")
 
 
@@ -482,7 +471,6 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
     [
         ("title: x\nrow: []\n", ":2: unknown key 'row': did you mean 'rows'?"),
         ('title: "x\\a"\n', ":1: 'x\\x07' has a control character: remove it"),
-        ('title: "x\\x9b2J"\n', ":1: 'x\\x9b2J' has a control character: remove it"),
         ('title: "x\\u202e2"\n', ":1: 'x\\u202e2' has a control character: remove it"),
         (f"{OWN}rows: []\n", ":6: rows: list should have at least 1 item"),
         (f"{OWN}rows: [{{name: a}}]\n".replace("0", "9" * 9), ":3: decimals=999999999: input"),
