@@ -469,7 +469,6 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("title: x\nrow: []\n", ":2: unknown key 'row': did you mean 'rows'?"),
         ('title: "x\\a"\n', ":1: 'x\\x07' has a control character: remove it"),
         ('title: "x\\u202e2"\n', ":1: 'x\\u202e2' has a control character: remove it"),
         (f"{OWN}rows: []\n", ":6: rows: list should have at least 1 item"),

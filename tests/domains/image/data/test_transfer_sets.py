@@ -275,17 +275,6 @@ def test_one_training_is_scored_on_further_sets(tmp_path: Path, monkeypatch) -> 
     assert d.data_hash(True) != plain.data_hash(True)
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("transfr:DTD", "score_on=transfr:DTD: it is no set, and begins with none of linear, knn"),
-        ("transfer:DTT", "score_on=transfer:DTT: there is no such set"),
-    ],
-)
-def test_an_unknown_further_score_is_one_line(entry: str, message: str) -> None:
-    refused(lambda: make_recipe("image", {"score_on": [entry]}), message)
-
-
 def test_further_sets_are_fetched_or_named(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-binary.tar.gz").touch()
     entries = ["knn", "transfer:DTD", "knn:CIFAR-10", "few-shot:folder:mine"]
