@@ -103,14 +103,13 @@ def table_rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dic
 def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
     """Return the values of one place; None where there is none."""
     paper, mine, back = entry.paper, entry.ours, entry.back
-    words = {True: "yes", False: "no"}
     return {
         "table": resolved.table.name,
         "selection": resolved.selection.value,
         "method": entry.line.name,
         "column": entry.column,
         "loss": entry.line.row.loss or "",
-        "quoted": words[entry.is_quoted],
+        "quoted": "yes" if entry.is_quoted else "no",
         "paper_mean": paper and paper.mean,
         "paper_std": paper and paper.std,
         "paper_seeds": paper and entry.seeds,
@@ -120,9 +119,7 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
         "difference": entry.difference,
         "data": entry.data[:HASH_SHOWN],
         "failure": entry.failure,
-        "ours_trimmed": mine.trimmed.value if mine and mine.trimmed else None,
         "came_back": back.verdict if back else "",
-        "came_back_trimmed": words[back.by_trimmed] if back else "",
     }
 
 

@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record, json_digest
-from contrastbench.benchmarks.tables.replication import Back, Centre, own_first, trimmed
+from contrastbench.benchmarks.tables.replication import Back, own_first
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.errors import unknown
 from contrastbench.losses.spec import NONE
@@ -20,7 +20,6 @@ class Value:
     std: float | None = None
     n: int | None = None
     printed: tuple[str, ...] = ()  # mean and deviation as a paper has them, letter by letter
-    trimmed: Centre | None = None  # mean without the lowest and the highest seeds
 
     def text(self, decimals: int, wanted: int | None = None) -> str:
         """Format the value, such as 75.1 ± 0.6 (5), or 75.1 (1 of 5) if more seeds are wanted."""
@@ -77,14 +76,13 @@ class Entry:
 
     @property
     def back(self) -> Back | None:
-        """Whether the paper's value came back, by both rules; None where nothing tells."""
-        if not (self.paper and self.ours and self.ours.n and self.ours.trimmed):
+        """Whether the paper's value came back; None where nothing tells, as of one seed."""
+        if not (self.paper and self.ours and self.ours.std is not None and self.ours.n):
             return None
-        mean = Centre(self.ours.mean, (self.ours.std or 0.0) / sqrt(self.ours.n))
         known = self.paper.std is not None and self.seeds
-        error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if known else None
-        name = self.line.name
-        return Back(name, self.column, mean, self.ours.trimmed, self.paper.mean, error)
+        printed_error = (self.paper.std or 0.0) / sqrt(self.seeds or 1) if known else None
+        mine = self.ours.mean, self.ours.std / sqrt(self.ours.n)
+        return Back(self.line.name, self.column, *mine, self.paper.mean, printed_error)
 
     def text(self, decimals: int) -> str:
         """Return the text of the place.
@@ -201,7 +199,7 @@ def our_value(resolved: Resolved, column: str, records: Sequence[Record]) -> Val
     if not values:
         return None
     std = stdev(values) if len(values) > 1 else None
-    return Value(fmean(values), std, len(values), trimmed=trimmed(values))
+    return Value(fmean(values), std, len(values))
 
 
 def backs(lines: Iterable[Iterable[Entry]], table: str) -> list[Back]:

@@ -80,7 +80,7 @@ def test_a_table_shows_ours_the_papers_and_what_went_wrong(filled: Path) -> None
     )
     paper = '<span class="label">paper</span> 85.0 ± 0.5'
     assert f'{paper} <span class="difference down">−4.0</span>' in text, "it did not come back"
-    assert "By mean and trimmed mean: " in text
+    assert "Came back: " in text
     assert "diverged (1 of 5), failed (1 of 5)</span>" in text
     assert 'class="badge">quoted</span>' in text
     assert "Small &amp; safe" in text
