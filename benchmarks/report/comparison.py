@@ -1,6 +1,7 @@
 """Render a comparison as Markdown, LaTeX, CSV or JSON, and for a terminal."""
 
 import json
+from collections.abc import Container
 from math import isfinite
 from typing import Any
 
@@ -85,12 +86,22 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
 
 def on_screen(verdicts: Verdicts, width: int) -> str:
     """Return the answer and a line for each row, within the width."""
-    (heading,), words = said(verdicts, "heading"), said(verdicts)
-    rows = effect_table(verdicts)
-    drops = [["Best of 1, 4, 8, 16"], ["Hangs on"], verdicts.domains] if verdicts.decides else ()
-    if not (verdicts.decides or screen.fits(rows, width)):
-        rows = count_table(verdicts)
-    return screen.page(" ".join(words), heading, rows, drops, ["", ALL_HINT], width)
+    tables = [effect_table(verdicts)]
+    if verdicts.decides:
+        # domains go together, since some without the others would mislead
+        for names in (["Best of 1, 4, 8, 16"], ["Hangs on"], verdicts.domains):
+            tables.append(without(tables[-1], names))
+    else:
+        places = ([one.row, one.column, difference_text(one)] for one in verdicts.places)
+        tables.append([["Method", "Data set", "Difference"], *places])
+    words = " ".join(said(verdicts)), *said(verdicts, "heading")
+    return screen.page(*words, tables, ALL_HINT, width)
+
+
+def without(rows: Cells, names: Container[str]) -> Cells:
+    """Return the cells without the columns of some headers."""
+    kept = [i for i, name in enumerate(rows[0]) if name not in names]
+    return [[row[i] for i in kept] for row in rows]
 
 
 def effect_table(verdicts: Verdicts) -> Cells:
@@ -136,17 +147,6 @@ def part_text(part: Part, decimals: int, marks: bool = False) -> str:
     mark = {Verdict.EQUAL: " =", Verdict.BETTER: "*", Verdict.WORSE: "*"}.get(part.verdict, "")
     half = f" ± {part.half:.{decimals}f}" if isfinite(part.half) else ""
     return signed(part.mean, decimals) + half + mark * marks
-
-
-def count_table(verdicts: Verdicts) -> Cells:
-    """Return the cells of a line for each method, with the number of columns by verdict."""
-    by_row = rows_of(verdicts.places)
-    found = [word for word in Verdict if any(place.verdict == word for place in verdicts.places)]
-    lines = (
-        [row, *(str(sum(place.verdict == word for place in mine)) for word in found)]
-        for row, mine in by_row.items()
-    )
-    return [["Method", *found], *lines]
 
 
 def difference_table(verdicts: Verdicts) -> Cells:

@@ -1,89 +1,49 @@
-"""A comparison on a terminal, in lines that fit its width."""
+"""A comparison on a terminal: rich lays out its lines in the width."""
 
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from contrastbench.errors import printable
 
-NARROWEST = 40
-COLUMN_GAP = "  "
-Drops = Sequence[Sequence[str]]
 Cells = Sequence[Sequence[str]]  # the first line is the header
 
 
 def width() -> int | None:
     """Return the width of the terminal; None where nothing asks for one, as in a file."""
-    asked = os.environ.get("COLUMNS", "").isdecimal()
-    if not (asked or sys.stdout.isatty()):
-        return None
-    return max(NARROWEST, shutil.get_terminal_size().columns)
+    asked = os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty()
+    return Console().width if asked else None
 
 
-def page(answer: str, heading: str, rows: Cells, drops: Drops, notes: list[str], wide: int) -> str:
-    """Return the lines of a comparison: answer, table with all its rows, notes.
-
-    The drops are those of `fitted`.
-    """
-    before = [*wrapped(answer, wide), "", *wrapped(heading, wide)]
-    after = [line for note in notes for line in wrapped(note, wide) or [""]]
-    return "\n".join([*before, *fitted(rows, wide, drops), *after, ""])
-
-
-def wrapped(text: str, wide: int) -> list[str]:
-    """Return a text in lines of the width."""
-    return textwrap.wrap(printable(" ".join(text.splitlines())), wide, break_on_hyphens=False)
-
-
-def fitted(rows: Cells, wide: int, drops: Drops) -> list[str]:
-    """Return the lines of a table.
+def page(answer: str, heading: str, tables: Sequence[Cells], hint: str, wide: int) -> str:
+    """Return the lines of a comparison.
 
     Args:
-        drops: headers of the columns that go together where the table does not fit, first ones
-            first; a name in the first column is cut where that is not enough.
+        tables: its rows with fewer and fewer columns; the first that fits is shown. Where none
+            does, the last has cells of several lines.
     """
-    shown = one_line_cells(rows)
-    for names in drops:
-        if table_width(shown) > wide:
-            kept = [i for i, name in enumerate(shown[0]) if name not in names]
-            shown = [[row[i] for i in kept] for row in shown]
-    first = max(NARROWEST // 5, wide - table_width(shown) + column_widths(shown)[0])
-    return aligned([[truncated(row[0], first), *row[1:]] for row in shown], wide)
+    console, free = Console(width=wide, color_system=None), Console(width=10 * wide)
+    made = [laid_out(rows) for rows in tables]
+    shown = next((one for one in made if free.measure(one).maximum <= wide), made[-1])
+    with console.capture() as lines:
+        console.print(text(answer), "", text(heading), shown, "", text(hint), sep="\n")
+    return "\n".join(line.rstrip() for line in lines.get().splitlines())
 
 
-def fits(rows: Cells, wide: int) -> bool:
-    """Return whether a table fits with all its columns."""
-    return table_width(one_line_cells(rows)) <= wide
+def laid_out(rows: Cells) -> Table:
+    """Return a table without rules."""
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(text(name))
+    for row in rows[1:]:
+        table.add_row(*map(text, row))
+    return table
 
 
-def one_line_cells(rows: Cells) -> list[list[str]]:
-    """Return the cells as a terminal shows them, each on one line."""
-    return [[printable(" ".join(cell.splitlines())) for cell in row] for row in rows]
-
-
-def column_widths(rows: Cells) -> list[int]:
-    """Return the width of each column."""
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def table_width(rows: Cells) -> int:
-    """Return the width of a table."""
-    return sum(column_widths(rows)) + len(COLUMN_GAP) * (len(rows[0]) - 1)
-
-
-def aligned(rows: Cells, wide: int) -> list[str]:
-    """Return the lines of a table, no line wider than the terminal."""
-    sizes = column_widths(rows)
-    lines = (COLUMN_GAP.join(map(str.ljust, row, sizes)).rstrip() for row in rows)
-    return [truncated(line, wide) for line in lines]
-
-
-def truncated(text: str, wide: int) -> str:
-    """Return a text that is cut where it is wider.
-
-    >>> truncated("infonce", 4)
-    'inf…'
-    """
-    return text if len(text) <= wide else f"{text[: wide - 1]}…"
+def text(plain: str) -> Text:
+    """Return a text on one line, which rich takes letter by letter."""
+    return Text(printable(" ".join(plain.splitlines())), overflow="fold")

@@ -48,38 +48,43 @@ def test_a_comparison_fits_the_terminal(filled: Path, width: int, sets: int, los
     assert "bench compare with --all" in " ".join(lines)
 
 
-def test_many_differences_are_counted_by_verdict(filled: Path) -> None:
+def test_differences_that_do_not_fit_side_by_side_have_lines_of_their_own(filled: Path) -> None:
     lines = render_comparison(resolve(table(5, NAMES[:4]), None, filled), "md", width=60)
-    found = [line.split() for line in lines.splitlines() if line.startswith(("Method", *NAMES[:4]))]
-    assert found == [["Method", "undecided"], *([name, "5"] for name in NAMES[:4])]
+    found = [line.split()[:2] for line in lines.splitlines() if line.startswith(tuple(NAMES[:4]))]
+    assert found == [[name, column] for name in NAMES[:4] for column in SETS[:5]]
 
 
-DROPS = (("On single sets",), ("graph", "tabular"), ("95 %",))
+ROWS = [["Method", "Effect", "graph", "tabular"], ["mine", "+5 \x1b ± 2\n0", "+6", "[b]-2"]]
+FEWER = [row[:2] for row in ROWS]
 
 
 @pytest.mark.parametrize(
     ("width", "lines"),
     [
-        (59, ["Method  Effect  95 %        graph  tabular  Verdict", 0]),
-        (50, ["Method  Effect  95 %        Verdict", "mine    +5      -20 to +25  undecided"]),
-        (30, ["Method  Effect  Verdict", "mine    +5      undecided"]),
-        (12, ["Method  Eff…", "mine    +5 …"]),
+        (37, ["Method  Effect         graph  tabular", r"mine    +5 \x1b ± 2 0  +6     [b]-2"]),
+        (36, ["Method  Effect", r"mine    +5 \x1b ± 2 0"]),
+        (16, ["Method  Effect", r"mine    +5 \x1b", "        ± 2 0"]),
     ],
 )
-def test_columns_go_in_groups_and_the_verdict_stays(width: int, lines: list[str]) -> None:
-    """Some domains without the others would mislead."""
-    rows = [
-        ["Method", "Effect", "95 %", "graph", "tabular", "Verdict", "On single sets"],
-        ["mine", "+5", "-20 to +25", "+6", "-2", "undecided", "23 undecided"],
-    ]
-    found = screen.fitted(rows, width, DROPS)
-    assert found[0] == lines[0]
-    assert lines[1] in (0, found[1])
+def test_the_first_table_that_fits_is_shown_and_the_last_one_is_folded(
+    width: int, lines: list[str]
+) -> None:
+    page = screen.page("so", "head", [ROWS, FEWER], "hint", width)
+    shown = page.splitlines()
+    assert shown[:3] == ["so", "", "head"]
+    assert shown[3 : 3 + len(lines)] == lines
+    assert shown[-1] == "hint"
 
 
 @pytest.mark.parametrize(
     ("terminal", "columns", "width"),
-    [(False, None, None), (True, "70", 70), (False, "60", 60), (False, "x", None), (True, "5", 40)],
+    [
+        (False, None, None),
+        (True, "70", 70),
+        (False, "60", 60),
+        (False, "x", None),
+        (True, "50", 50),
+    ],
 )
 def test_only_a_terminal_or_columns_ask_for_a_width(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, columns: str | None, width: int | None
