@@ -6,36 +6,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts, compare
-from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.store import Record, file_name
+from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import figures
-from contrastbench.benchmarks.report.groups import Group, settings_line
+from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.report.words import paragraphs, said, sentences
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.published_places import Coverage, coverage
 from contrastbench.benchmarks.tables.replication import Back
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
 from contrastbench.benchmarks.tables.table import Table
-
-
-class ChosenFold(NamedTuple):
-    """A fold: the number of the setting that it chose, what it was chosen by, and the score."""
-
-    setting: int
-    inner: float
-    score: float
-
-
-class Composed(NamedTuple):
-    """A number whose folds chose among settings."""
-
-    entry: Entry
-    anchor: str
-    settings: Sequence[tuple[str, Group]]  # by number, from 1 on
-    seeds: Mapping[int, Sequence[ChosenFold]]
 
 
 @dataclass(frozen=True)
@@ -92,11 +73,6 @@ class TableView:
     def figure(self) -> figures.Figure | None:
         """Return the picture of the table: theirs beside ours, or effects, or differences."""
         return figures.printed_figure(self.entries, self.table.decimals) or self.effects
-
-    @property
-    def composed(self) -> list[Entry]:
-        """Return the places whose folds chose among settings."""
-        return [entry for line in self.entries for entry in line if entry.is_composed]
 
     def said(self, part: str) -> list[str]:
         """Return what a macro of tables.j2 says, such as label, a line each."""
@@ -161,30 +137,3 @@ def groups_behind(
         if any(work.matches(group.first) for work in cell.experiments)
         and next(iter(cell.ok), "") in ("", group.first["data_hash"])
     ]
-
-
-def anchor(entry: Entry) -> str:
-    """Return the name of a place on the page of numbers that folds choose."""
-    return file_name(f"{entry.line.name}-{entry.column}")
-
-
-def composed(shown: TableView, entry: Entry, groups: Sequence[Group]) -> Composed:
-    """Return which fold of a number chose which setting."""
-    cell = entry.cell
-    assert cell is not None, "only such places are asked"
-    trials, mine = cell.experiments, [groups[number] for number in shown.groups_of(entry)]
-    trained = (next((g for g in mine if trial.matches(g.first)), mine[0]) for trial in trials)
-    titles = [settings_line(nested.trial_params(trials, k)) for k in range(len(trials))]
-    return Composed(
-        entry,
-        anchor(entry),
-        [(title or "no parameters", g) for title, g in zip(titles, trained, strict=True)],
-        {seed: folds_of(record) for seed, record in cell.records.items()},
-    )
-
-
-def folds_of(record: Record) -> list[ChosenFold]:
-    """Return the folds of a combined record."""
-    about: dict[str, Any] = dict(record["details"])
-    folds = zip(about["chosen"], about["inner"], about["folds"], strict=True)
-    return [ChosenFold(k + 1, *scores) for k, *scores in folds]

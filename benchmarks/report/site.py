@@ -123,10 +123,6 @@ def pages(report: Report) -> Iterator[Page]:
     for view in report.shown:
         values = {"one": view, "choices": choice_lines(view.resolved)}
         yield Page(view.page, view.table.name, "table", values)
-        if places := view.composed:
-            numbers = [contents.composed(view, entry, report.groups) for entry in places]
-            title = f"{view.table.name}: which fold chose which setting"
-            yield Page(f"{view.page}-folds", title, "composed", {"one": view, "found": numbers})
     yield from loss_pages(report, board)
     yield Page(ADD, "Add your loss", "add", {})
     sets: dict[str, list[Group]] = defaultdict(list)
@@ -258,7 +254,7 @@ def jinja_environment() -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
     made = words.environment(autoescape=True)
     made.globals |= {
-        **{"losses": losses, "loss_page": loss_page, "anchor": contents.anchor},
+        **{"losses": losses, "loss_page": loss_page},
         **{"RECORDS": RECORDS, "INDEX": INDEX, "ADD": ADD},
         "version": provenance().version or "",
         "ours": lambda name: Markup(text_of(name)),

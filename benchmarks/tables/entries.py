@@ -65,11 +65,6 @@ class Entry:
         return not self.run and self.paper is not None
 
     @property
-    def is_composed(self) -> bool:
-        """Return whether folds chose among settings, so that no record has the number."""
-        return bool(self.cell and self.cell.choice.nested and self.cell.records)
-
-    @property
     def failed(self) -> bool:
         """Return whether it was run, and no seed has a number."""
         return self.ours is None and bool(self.failure)

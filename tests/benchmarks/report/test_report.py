@@ -19,9 +19,11 @@ from contrastbench.benchmarks.report import site, words
 from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.load import load_table
+from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError
 from damaged import full_disk
-from made_records import add, small_table
+from made_records import add, made, small_table
 from pages import Tree, squeezed
 
 EVIL = "<script>alert(1)</script>"
@@ -210,6 +212,19 @@ def test_a_users_sweep_is_a_table_too(tmp_path: Path) -> None:
     assert "tables/mine___yours.html" in links(found["index.html"])
     texts = {one.text.strip() for one in Tree(found["tables/mine___yours.html"]).root.all()}
     assert {"mine & yours", "Against infonce, seed by seed"} <= texts
+
+
+def test_a_number_that_folds_choose_links_all_experiments_of_its_loss(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    sweep = "domains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\ntune: {trials: 2}\n"
+    file.write_text(f"seeds: 0-1\n{sweep}")
+    details = {"folds": [80.0, 90.0], "inner": [60.0, 70.0]}
+    for trial in resolve(load_table(str(file)), None, tmp_path).cells[0].experiments:
+        for seed in (0, 1):
+            made(tmp_path, trial, seed, metrics={"accuracy": 1.0}, details=details)
+    found = pages(tmp_path, str(file))
+    assert "../records/graph/MUTAG.html#infonce" in links(found["tables/mine.html"])
+    assert '<details id="infonce">' in found["records/graph/MUTAG.html"]
 
 
 def edited(results: Path) -> None:
