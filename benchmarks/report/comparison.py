@@ -94,8 +94,8 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
     else:
         places = ([one.row, one.column, difference_text(one)] for one in verdicts.places)
         tables.append([["Method", "Data set", "Difference"], *places])
-    words = " ".join(said(verdicts)), *said(verdicts, "heading")
-    return screen.page(*words, tables, ALL_HINT, width)
+    (heading,), answer = said(verdicts, "heading"), " ".join(said(verdicts))
+    return screen.page(answer, heading, tables, ALL_HINT, width)
 
 
 def without(rows: Cells, names: Container[str]) -> Cells:
