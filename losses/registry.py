@@ -148,7 +148,8 @@ class Term:
         """Summary, defaults and ranges; read from the source of a registered one."""
         if self.registered:
             about = describe_source(self.name)
-            return replace(about, params={**about.params, **self.settings})
+            settings = self.settings
+            return replace(about, params={**about.params, **settings}) if settings else about
         with users_code(f"read what {self.name} declares"):
             return describe_class(self.target)
 

@@ -31,6 +31,15 @@ def seeded() -> Iterator[None]:
     torch.set_num_threads(threads)  # a run takes those of its domain
 
 
+@pytest.fixture(autouse=True, scope="session")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Frames of packs that go when the tests end."""
+    folder = tmp_path_factory.mktemp("frames")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("contrastbench.benchmarks.records.frame.folder", lambda: folder)
+        yield
+
+
 @pytest.fixture
 def shared() -> Callable[..., Path]:
     """A path in the optional full-size material; the test is skipped where it is absent."""

@@ -37,8 +37,7 @@ def curve(resolved: Resolved, cell: ResolvedCell) -> dict[int, float]:
     search, data = cell.place.search, next(iter(cell.ok))
     assert isinstance(search, Finalists), "only such are asked"
     found = list[tuple[float, float]]()
-    for setting in search.settings:
-        trial = cell.place.experiment(setting)
+    for trial in cell.trials:
         record = trial.finished_cells(resolved.results).get((data, search.seeds[0]))
         if record is None:
             break

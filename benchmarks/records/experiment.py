@@ -38,7 +38,9 @@ class Experiment:
     @cached_property
     def full_recipe(self) -> Recipe:
         """Return the recipe with its defaults for this loss."""
-        return make_recipe(self.domain, self.recipe).beside(self.loss.complete.params)
+        what = "recipe", self.domain, str(self.recipe)  # losses of a column have it in common
+        recipe = remembered(what, lambda: make_recipe(self.domain, self.recipe))
+        return recipe.beside(self.loss.complete.params)
 
     @cached_property
     def scored(self) -> "tuple[Experiment, ...]":
@@ -190,7 +192,10 @@ def default_params(loss: str) -> dict[str, Any]:
 def hashable(value: Any) -> Hashable:
     """Return a value of JSON as one that is equal to those of equal values, and can be a key."""
     if isinstance(value, dict):
-        return frozenset([(name, hashable(item)) for name, item in value.items()])
+        try:
+            return frozenset(value.items())  # most have no value that holds others
+        except TypeError:
+            return frozenset([(name, hashable(item)) for name, item in value.items()])
     return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 

@@ -1,8 +1,9 @@
 """Packs: the files of a data set's finished records in one compressed file that never changes.
 
 A pack is `runs/DOMAIN/DATASET/packed-HASH.sqlite`, an SQLite database that is only ever read. HASH
-is the start of the sha256 of the file itself, which every process checks before it reads. So a torn
-or altered pack cannot pass for a whole one, and packs of several machines lie side by side.
+is the start of the sha256 of the file itself, which every process checks before it reads, also
+where it then takes what it read before from a frame. So a torn or altered pack cannot pass for a
+whole one, and packs of several machines lie side by side.
 
 Its table `blocks` holds the files byte for byte, some hundred kilobytes of them compressed
 together, and `files` says where each begins. Versions 1 and 2, which also said of each record what
@@ -16,12 +17,13 @@ import sqlite3
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records import frame, store
+from contrastbench.benchmarks.records.read_cache import within_moment
 from contrastbench.benchmarks.records.store import MAX_RECORD_BYTES, Record
 from contrastbench.errors import UserError
 
@@ -92,7 +94,8 @@ class Pack:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.block = lru_cache(BLOCKS_KEPT)(self.read_block)  # neighbours are read one by one
-        self.record = cache(self.read_record)
+        self.read = cache(self.read_record)
+        self.framed = cache(self.framed_records)
         with self.readable():
             address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self.base = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -163,8 +166,37 @@ class Pack:
         inflated = whole(zlib.decompressobj(-15), dictionary)
         return partial(whole, zlib.decompressobj(-15, inflated))
 
+    def record(self, folder: str, name: str) -> Record:
+        """Return a record, which is kept; within one moment all of a loss are taken from the frame.
+
+        Raises:
+            UserError: as `read_record` does.
+        """
+        known = self.framed(folder).get(name) if within_moment() else None
+        return known or self.read(folder, name)
+
+    def framed_records(self, folder: str) -> dict[str, Record]:
+        """Return the valid records of a loss by file name."""
+        return frame.unframed(self.lines[folder])
+
+    @cached_property
+    def lines(self) -> dict[str, bytes]:
+        """Return the lines of the frame by loss; where there is none, make it of the whole pack."""
+        path = frame.path_of(self.path)
+        lines = frame.load(path)
+        if len(lines) != len(self.folders):
+            lines = [frame.framed(dict(self.valid_records(folder))) for folder in self.folders]
+            frame.save(path, lines)
+        return dict(zip(self.folders, lines, strict=True))
+
+    def valid_records(self, folder: str) -> Iterator[tuple[str, Record]]:
+        """Read the records of a loss, and yield the valid ones with their names."""
+        for name in self.folders[folder]:
+            with suppress(UserError):  # whoever asks for this one is told
+                yield name, self.read(folder, name)
+
     def read_record(self, folder: str, name: str) -> Record:
-        """Read a record, which `record` keeps.
+        """Read a record.
 
         Raises:
             UserError: it is no record, or another's.

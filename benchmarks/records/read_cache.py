@@ -49,6 +49,11 @@ def remembered(what: Hashable, find: Callable[[], T]) -> T:
     return cast(T, memory[what])
 
 
+def within_moment() -> bool:
+    """Return whether a block remembers what is read."""
+    return _memory.get() is not None
+
+
 @atexit.register
 def end_without_search() -> None:
     """Keep Python from a last search for garbage, a seventh of the time of a long comparison."""

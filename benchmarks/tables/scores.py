@@ -88,7 +88,7 @@ class Setup:
     seeds: Sequence[int] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
     """A row in a column that can be run here, with all that can fill it.
 
@@ -113,10 +113,12 @@ class Place:
 
     def experiment(self, setting: Setting) -> Experiment:
         """Return the experiment that fills the place with a setting."""
-        loss = LossSpec(self.loss.name, setting.params)
-        recipe = laid_over(laid_over(self.recipe, setting.recipe), self.setup.small)
-        work = Experiment(self.setup.domain, self.setup.dataset, loss, recipe)
-        return remembered(("experiment", str(work)), lambda: work)
+        name, params, setup = self.loss.name, setting.params, self.setup
+        recipe = laid_over(laid_over(self.recipe, setting.recipe), setup.small)
+        return remembered(
+            ("experiment", setup.domain, setup.dataset, name, str(params), str(recipe)),
+            lambda: Experiment(setup.domain, setup.dataset, LossSpec(name, params), recipe),
+        )
 
     @cached_property
     def work(self) -> Experiment:
@@ -213,6 +215,11 @@ class Scores:
         Where folds choose, it is the one that most of them chose. A seed on which a trial
         failed has no choice, and is waited for no longer.
         """
+        what = "chosen by", base, self.results, tuple(self.seeds)
+        return remembered(what, lambda: self.choice_of(base))
+
+    def choice_of(self, base: Place) -> Setting | str:
+        """Return what `chosen_by` does, which all rows of a column ask."""
         choice = base.search.ask(replace(self, place=base))
         if not choice.nested:
             return choice.why or choice.settings[0]

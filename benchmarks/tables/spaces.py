@@ -69,11 +69,15 @@ class Space:
         warm = {name: one for name, one in free.items() if is_temperature(name)}
         return {**warm, RATE: RATES, **{k: one for k, one in free.items() if k not in warm}}
 
+    @cached_property
+    def fixed(self) -> Mapping[str, Any]:
+        """Return the parameters that are given or a default, by which ranges may go."""
+        return {**describe(self.loss.name).params, **self.loss.params}
+
     def at(self, shares: Sequence[float]) -> Setting:
         """Return the setting at shares of the ranges."""
-        fixed = {**describe(self.loss.name).params, **self.loss.params}
         params = {
-            name: value_at(share, range_, fixed, name)
+            name: value_at(share, range_, self.fixed, name)
             for share, (name, range_) in zip(shares, self.ranges.items(), strict=True)
         }
         return self.setting(params, rounded(self.lr * params.pop(RATE)))

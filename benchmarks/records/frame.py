@@ -1,0 +1,91 @@
+"""Keep what was read of a pack, checked and ready: its frame, a file in the user's cache folder.
+
+To decompress records and to check each takes half the time of a comparison. A frame has the same
+values, each once. It is named by the pack's hash, by the folders that the pack lies in, and by the
+code that has checked the records, so it cannot be out of date. Only valid records are in it: the
+others are read, and named, as without a frame. Whoever removes frames loses nothing but time.
+
+They lie beside downloads, not beside packs: what comes with somebody's records is checked here.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from pydantic_core import from_json, to_json
+
+from contrastbench.benchmarks.records import schema, store
+from contrastbench.benchmarks.records.store import Fields, Record
+from contrastbench.domains import download
+
+KEPT_SECONDS = 30 * 24 * 3600.0  # of frames, of which packs may be gone
+
+
+def folder() -> Path:
+    """Return where frames are kept."""
+    return download.cache_folder() / "frames"
+
+
+@cache
+def rules() -> str:
+    """Return a hash of the code by which records are read, and checked, and framed."""
+    modules = (__file__, schema.__file__, store.__file__)
+    return hashlib.sha256(b"".join(Path(name).read_bytes() for name in modules)).hexdigest()[:16]
+
+
+def path_of(pack: Path) -> Path:
+    """Return where the frame of a pack is."""
+    return folder().joinpath(*map(store.file_name, pack.parts[-3:-1]), f"{pack.stem}-{rules()}")
+
+
+def load(path: Path) -> list[bytes]:
+    """Return the lines of a frame; none where there is no whole one."""
+    with suppress(OSError):
+        digest, *lines = path.read_bytes().split(b"\n")
+        return lines if digest == digest_of(lines) else []
+    return []
+
+
+def save(path: Path, lines: Sequence[bytes]) -> None:
+    """Write a frame and remove old ones of the data set, if the cache folder can be written."""
+    with suppress(OSError):
+        download.write_whole(path, b"\n".join([digest_of(lines), *lines]))
+        for other in path.parent.iterdir():
+            if other.stat().st_mtime < time.time() - KEPT_SECONDS:
+                other.unlink()
+
+
+def digest_of(lines: Sequence[bytes]) -> bytes:
+    """Return the hash of lines."""
+    return hashlib.sha256(b"\n".join(lines)).hexdigest().encode()
+
+
+def framed(records: Mapping[str, Record]) -> bytes:
+    """Return records by name as a line: the distinct values of their fields, and where each is."""
+    values: dict[bytes, int] = {}
+
+    def places(fields: Fields) -> list[int]:
+        return [values.setdefault(to_json(x), len(values)) for x in ([*fields], *fields.values())]
+
+    rows = {
+        name: (places({**record, "details": None}), places(record["details"]))
+        for name, record in records.items()
+    }
+    return b"[[%b],%b]" % (b",".join(values), to_json(rows))
+
+
+def unframed(line: bytes) -> dict[str, Record]:
+    """Return the records of a line by name; what they have in common is one object."""
+    values, rows = from_json(line)
+
+    def fields(places: Sequence[int]) -> Fields:
+        names, *own = map(values.__getitem__, places)
+        return dict(zip(names, own, strict=True))
+
+    return {
+        name: {**fields(first), "details": fields(details)}
+        for name, (first, details) in rows.items()
+    }
