@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json, to_json
 
@@ -81,11 +82,8 @@ def unframed(line: bytes) -> dict[str, Record]:
     """Return the records of a line by name; what they have in common is one object."""
     values, rows = from_json(line)
 
-    def fields(places: Sequence[int]) -> Fields:
+    def fields(places: Sequence[int]) -> Any:
         names, *own = map(values.__getitem__, places)
         return dict(zip(names, own, strict=True))
 
-    return {
-        name: {**fields(first), "details": fields(details)}
-        for name, (first, details) in rows.items()
-    }
+    return {k: fields(most) | {"details": fields(details)} for k, (most, details) in rows.items()}

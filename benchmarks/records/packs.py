@@ -95,7 +95,8 @@ class Pack:
         self.path = path
         self.block = lru_cache(BLOCKS_KEPT)(self.read_block)  # neighbours are read one by one
         self.read = cache(self.read_record)
-        self.framed = cache(self.framed_records)
+        # of a loss, the valid records by file name
+        self.framed = cache(lambda folder: frame.unframed(self.lines[folder]))
         with self.readable():
             address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self.base = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -175,10 +176,6 @@ class Pack:
         known = self.framed(folder).get(name) if within_moment() else None
         return known or self.read(folder, name)
 
-    def framed_records(self, folder: str) -> dict[str, Record]:
-        """Return the valid records of a loss by file name."""
-        return frame.unframed(self.lines[folder])
-
     @cached_property
     def lines(self) -> dict[str, bytes]:
         """Return the lines of the frame by loss; where there is none, make it of the whole pack."""
@@ -196,7 +193,7 @@ class Pack:
                 yield name, self.read(folder, name)
 
     def read_record(self, folder: str, name: str) -> Record:
-        """Read a record.
+        """Read a record of the pack, and check it.
 
         Raises:
             UserError: it is no record, or another's.

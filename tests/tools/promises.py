@@ -12,6 +12,9 @@ PROMISES = {
         "tests/benchmarks/records/test_packs.py"
         "::test_any_split_over_packs_and_files_reads_and_merges_alike"
     ),
+    "What is kept of a pack equals what is read of it, or is made anew.": (
+        "tests/benchmarks/records/test_frame.py::test_a_damaged_frame_is_made_anew"
+    ),
     "A resumed training equals one that was not interrupted, bit for bit.": (
         "tests/attack/test_training_kills.py::test_resumed_at_every_step"
     ),

@@ -76,7 +76,7 @@ def test_a_damaged_frame_is_made_anew(results: Path, folder: Path) -> None:
         found(results)
     path = next(frames(folder))
     whole = path.read_bytes()
-    for data in damages(whole, 20, random.Random(0)):
+    for data in [*damages(whole, 20, random.Random(0))][::4]:
         path.write_bytes(data)
         with one_moment():
             assert found(results) == plain
