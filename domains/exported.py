@@ -4,7 +4,6 @@ Importing it imports no torch: what a folder says of itself is known before that
 """
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -48,14 +47,14 @@ def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     """Write an encoder's weights, with its domain, recipe and other values as JSON."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    save_file({key: x.cpu().contiguous() for key, x in weights.items()}, folder / EXPORTED_WEIGHTS)
-    # safetensors writes a file that its owner alone can read
-    shutil.copymode(folder / CONFIG, folder / EXPORTED_WEIGHTS)
+    whole = save({key: x.cpu().contiguous() for key, x in weights.items()})
+    # safetensors itself would write a file that its owner alone can read
+    (folder / EXPORTED_WEIGHTS).write_bytes(whole)
 
 
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from contrastbench.domains.exported import EXPORT_FIX
@@ -46,7 +46,8 @@ def write_probe(
     numbers = seen.nonzero().flatten().tolist()
     names = [str(classes[k]) if k < len(classes) else str(k) for k in numbers]
     tensors = {"weight": (scores[1:] - scores[0]).contiguous(), "bias": scores[0].contiguous()}
-    save_file(tensors, folder / FILE, {"classes": json.dumps(names)})
+    # safetensors itself would write a file that its owner alone can read
+    (folder / FILE).write_bytes(save(tensors, {"classes": json.dumps(names)}))
 
 
 def read_probe(folder: Path) -> Probe:

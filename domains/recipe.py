@@ -255,10 +255,20 @@ class Recipe(Strict):
             first = error.errors()[0]
             if not first["loc"]:  # several values do not fit together
                 raise UserError(f"recipe: {first['ctx']['error']}") from None
-            listed = first["type"] == "tuple_type"  # which is how recipes hold lists
-            such = first["input"] if isinstance(first["input"], str) else "10,20"
-            said = f"give a list, such as [{such}]" if listed else first["msg"].lower()
-            raise UserError(f"recipe {first['loc'][0]}={first['input']!r}: {said}") from None
+            fault = f"recipe {first['loc'][0]}={first['input']!r}"
+            raise UserError(f"{fault}: {asked_for(first)}") from None
+
+
+def asked_for(error: Any) -> str:
+    """Return what pydantic's error asks for."""
+    from contrastbench.domains.strict_yaml import KINDS
+
+    kind, value = error["type"], error["input"]
+    if kind == "tuple_type":  # which is how recipes hold lists
+        return f"give a list, such as [{value if isinstance(value, str) else '10,20'}]"
+    if kind == "int_type" and isinstance(value, float):  # 1e3 is one
+        return f"give a whole number, such as {value:.0f}"
+    return f"give {KINDS[kind]}" if kind in KINDS else str(error["msg"]).lower()
 
 
 class ClassedRecipe(Recipe):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from contrastbench.domains import own
@@ -130,7 +130,7 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
         f"linear.{key}": tensor.cpu().contiguous()
         for key, tensor in head.dense.state_dict().items()
     }
-    save_file(weights, folder / "model.safetensors")
+    (folder / "model.safetensors").write_bytes(save(weights))
 
 
 def write_json(path: Path, value: Any) -> None:
