@@ -50,9 +50,6 @@ def perf(
 def asked_sizes(sizes: list[str]) -> tuple[int, ...]:
     """Return the sizes that were asked for.
 
-    Raises:
-        UserError: one is no number of two views of two samples.
-
     >>> asked_sizes(["512", "8192"])
     (512, 8192)
     """

@@ -14,9 +14,6 @@ def table_lines(results: Path | None = None) -> Iterator[str]:
 
     Args:
         results: a folder of records; by default `results`, if it has some.
-
-    Raises:
-        UserError: the folder that was named has no records.
     """
     records = results or (DEFAULT if (DEFAULT / "runs").is_dir() else None)
     if results:

@@ -54,11 +54,7 @@ class Verdicts:
 
 
 def compare(resolved: Resolved, baseline: str | None = None) -> Verdicts:
-    """Return all verdicts on a table's rows; without places where nothing can be compared.
-
-    Raises:
-        UserError: no such row, or nothing in the table can be run.
-    """
+    """Return all verdicts on a table's rows; without places where nothing can be compared."""
     base = baseline_row(resolved, baseline)
     places = compare_rows(resolved, base)
     rows, controls, counted = over_sets(resolved, base, places)

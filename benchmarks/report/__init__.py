@@ -26,12 +26,7 @@ def write_report(
     joining: Sequence[LossSpec] = (),
     quick: bool = False,
 ) -> str:
-    """Write the report on these tables, or on all; return what was written, in one line.
-
-    Raises:
-        UserError: losses or a quick part are asked for without a name, a library is missing, there
-            are no records, one was edited, or a file cannot be written.
-    """
+    """Write the report on these tables, or on all; return what was written, in one line."""
     if (joining or quick) and not names:
         options = [f"--loss {loss.label} joins a sweep" for loss in joining]
         options += ["--quick takes a part of a suite"] * quick

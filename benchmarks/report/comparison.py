@@ -41,9 +41,6 @@ def render_comparison(
     """Return a comparison as text: a line for each row, or every test as well.
 
     A width asks for the answer as a terminal of so many columns shows it.
-
-    Raises:
-        UserError: unknown format or row, or no two rows share a seed.
     """
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
@@ -61,11 +58,7 @@ def render_comparison(
 
 
 def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
-    """Return the verdicts on a table of which there is one at least.
-
-    Raises:
-        UserError: no two rows share a seed, or as `compare` does.
-    """
+    """Return the verdicts on a table of which there is one at least."""
     verdicts = compare(resolved, baseline)
     if verdicts.places:
         return verdicts

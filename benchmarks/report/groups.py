@@ -139,11 +139,7 @@ def short_commit(commit: str | None) -> str:
 
 
 def read_groups(results: Path) -> list[Group]:
-    """All records, every one checked against its checksum, by the key that they share.
-
-    Raises:
-        UserError: there is none, or one was edited by hand.
-    """
+    """All records, every one checked against its checksum, by the key that they share."""
     groups: dict[str, Group] = {}
     for path, record in reading.all_records(results):
         page = "records/" + path.parent.parent.relative_to(results / "runs").as_posix()

@@ -20,9 +20,6 @@ def write_tables(results: Path) -> Iterator[Path]:
     """Write every table, and those of YAML files in the results, as Markdown and CSV in there.
 
     A table with results has a figure as well. Drafts have no page.
-
-    Raises:
-        UserError: a table's file is wrong, or the folder cannot be written.
     """
     tables = [*catalogue.table_names(), *map(str, sorted(results.glob("*.yaml")))]
     if double := next(iter(doubles(Path(name.casefold()).stem for name in tables)), ""):

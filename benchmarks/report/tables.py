@@ -21,9 +21,6 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
 
     Args:
         values: theirs, ours or both in LaTeX; None: both.
-
-    Raises:
-        UserError: unknown format or values, or values of another format.
     """
     formats = {"md": table_markdown, "csv": table_csv, "json": table_json, "latex": table_latex}
     if format_ not in formats:

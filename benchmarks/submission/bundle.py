@@ -93,11 +93,7 @@ def bundle_bytes(about: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read a bundle into memory; nothing is written.
-
-    Raises:
-        UserError: there is no such file, it is no bundle, or its loss hides something from readers.
-    """
+    """Read a bundle into memory; nothing is written."""
     data = contents(path, MAX_BUNDLE_BYTES, FIX)
     with reading(path, FIX, "is no bundle"), zipfile.ZipFile(io.BytesIO(data)) as archive:
         sizes = {name: archive.getinfo(name).file_size for name in member_names(archive)}

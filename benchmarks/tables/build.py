@@ -57,11 +57,7 @@ def build_sweep(
     base: Table | None = None,
     asked: Asked = Asked(),
 ) -> Table:
-    """A row for each loss, a column for each dataset.
-
-    Raises:
-        UserError: whatever is wrong, with the file and the line in it.
-    """
+    """A row for each loss, a column for each dataset."""
     check_parts(file, document)
     columns = listed_columns(file, document, base.columns if base else {})
     listed = [*(base.rows if base else ()), *listed_rows(file, document)]
@@ -182,9 +178,6 @@ def quick_facts(whole: Mapping[str, Any], listed: Sequence[schema.Row]) -> dict[
 
     Where losses join it, it has the baseline, the controls and these losses, no others. Nothing is
     searched there, so another search is no control.
-
-    Raises:
-        UserError: the suite declares none.
     """
     name, part, columns = whole["name"], whole["quick"], whole["columns"]
     if not part:

@@ -40,11 +40,7 @@ def by_number(name: str) -> tuple[str, int]:
 
 
 def find_table(name: str, also: Iterable[str] = ()) -> Path:
-    """The file of a table: by name, or by the path of a user's own.
-
-    Raises:
-        UserError: no such table, or two of that name.
-    """
+    """The file of a table: by name, or by the path of a user's own."""
     known = table_files()
     if not name.endswith(ENDINGS):
         if name not in known:

@@ -64,11 +64,7 @@ CONTROLS = {  # by the name of its row
 
 
 def asked_controls(asked: bool | Iterable[str]) -> list[str]:
-    """Return the controls that a sweep file asks for, in the order of `CONTROLS`.
-
-    Raises:
-        UserError: there is no such control.
-    """
+    """Return the controls that a sweep file asks for, in the order of `CONTROLS`."""
     if isinstance(asked, bool):
         return [name for name, control in CONTROLS.items() if asked and control.usual]
     asked = list(asked)

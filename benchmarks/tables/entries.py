@@ -171,11 +171,7 @@ def average_entry(resolved: Resolved, line: Line, others: list[Entry]) -> Entry:
 
 
 def shown_value(resolved: Resolved, column: str, record: Record) -> float:
-    """Return the value that the column shows of a record.
-
-    Raises:
-        UserError: the record has no such metric.
-    """
+    """Return the value that the column shows of a record."""
     name = resolved.metrics[column] or record["main"]
     if name not in record["metrics"]:
         raise unknown(f"metric of column {column!r}", name, record["metrics"])
@@ -186,9 +182,6 @@ def our_value(resolved: Resolved, column: str, records: Sequence[Record]) -> Val
     """Mean and standard deviation over the place's ok records, one for each seed.
 
     None without one.
-
-    Raises:
-        UserError: no such metric in the records.
     """
     values = [shown_value(resolved, column, record) for record in records]
     if not values:

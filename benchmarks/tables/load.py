@@ -37,9 +37,6 @@ def load_table(
         losses: they join a sweep that does not have them, as if its file listed them.
         quick: whether only the quick part is asked for, which the sweep declares.
         tiny: whether each domain has its tiny recipe, for a smoke test.
-
-    Raises:
-        UserError: whatever is wrong, in one line with the file and the line in it.
     """
     for loss in losses:
         loss.check()
@@ -82,9 +79,6 @@ def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table
 
     Args:
         inside: the files that extend this one, and it.
-
-    Raises:
-        UserError: there is none, it is no sweep, or one that extends this one.
     """
     if file.extends is None:
         return None

@@ -26,11 +26,7 @@ Named = tuple[tuple[int | str, ...], str, Iterable[str], Collection[str]]
 
 
 def published_table(document: Document, name: str, asked: Asked) -> Table:
-    """The table of a file that is not a sweep file.
-
-    Raises:
-        UserError: whatever is wrong, with the file and the line in it.
-    """
+    """The table of a file that is not a sweep file."""
     if asked.quick:
         raise UserError(f"{name} {NO_QUICK_PART}")
     if asked.losses:
@@ -125,11 +121,7 @@ def check_settings(table: Table, document: Document) -> None:
 
 
 def statements(table: PublishedTable, document: Document) -> list[Statement]:
-    """Return all statements on a table's protocol, a later one over an earlier one.
-
-    Raises:
-        UserError: a name that names nothing, with its file and line.
-    """
+    """Return all statements on a table's protocol, a later one over an earlier one."""
     shared = [
         statement
         for i, name in enumerate(table.protocol.use)
@@ -147,11 +139,7 @@ def statements(table: PublishedTable, document: Document) -> list[Statement]:
 
 
 def read_shared(name: str, document: Document, i: int) -> list[Statement]:
-    """The statements of a shared file: from beside the table that uses it, or from ours.
-
-    Raises:
-        UserError: no such file, or whatever is wrong in it.
-    """
+    """The statements of a shared file: from beside the table that uses it, or from ours."""
     parents = [catalogue.FOLDER, *([document.path.parent] if document.path else [])]
     folders = (parent / SHARED_FOLDER for parent in parents)
     paths = {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}

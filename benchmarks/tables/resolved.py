@@ -172,9 +172,6 @@ def resolve(
     Args:
         selection: paper or validation; None: the table's own.
         metric: what is shown in place of the table's own, without published values.
-
-    Raises:
-        UserError: the selection cannot be made, or no column has the metric.
     """
     chosen = table.checked_selection(selection)
     lines = [resolved_line(table, row, chosen, results) for row in table.rows]
@@ -184,11 +181,7 @@ def resolve(
 
 
 def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
-    """Return the table by another metric, of the columns whose records all have it.
-
-    Raises:
-        UserError: none has it.
-    """
+    """Return the table by another metric, of the columns whose records all have it."""
     names: dict[str, list[set[str]]] = {}
     for cell in (cell for line in lines for cell in line.cells.values()):
         names.setdefault(cell.column, []).extend({*r["metrics"]} for r in cell.records.values())
@@ -216,11 +209,7 @@ def resolved_line(table: Table, row: Row, selection: Selection, results: Path) -
 def decide(
     place: Place, selection: Selection, results: Path, seeds: Sequence[int] = ()
 ) -> ResolvedCell:
-    """Return a place with its settings, and none of its records yet; see `Scores` for the seeds.
-
-    Raises:
-        UserError: a trial's record has no validation score.
-    """
+    """Return a place with its settings, and none of its records yet; see `Scores` for the seeds."""
     search = place.search if selection == Selection.VALIDATION else Fixed(place.setting)
     choice = search.ask(Scores(place, results, seeds))
     tried = [place.experiment(setting) for setting in choice.tried]

@@ -150,11 +150,7 @@ def tiny_recipe(domain: str) -> dict[str, Any]:
 
 
 def validation_score(trial: Experiment, record: Record) -> float:
-    """Return a record's validation score: percent, larger is better; -inf if it diverged.
-
-    Raises:
-        UserError: the record has none.
-    """
+    """Return a record's validation score: percent, larger is better; -inf if it diverged."""
     if record["status"] != "ok":
         return -inf
     validation = scored_parts(record).validation
@@ -187,9 +183,6 @@ class Scores:
 
         Args:
             wanted: the seeds; (): those of all trials of the column.
-
-        Raises:
-            UserError: a record has no validation score.
         """
         trials = [self.place.experiment(setting) for setting in settings]
         seeds = {*(wanted or self.place.setup.trial_seeds)}

@@ -113,9 +113,6 @@ class Table(PublishedTable):
         Args:
             asked: its name; None: the table's own.
             seeds: those that confirm, which must not choose.
-
-        Raises:
-            UserError: it cannot be made.
         """
         if asked not in (None, *SELECTIONS):
             raise unknown("selection", asked or "", SELECTIONS)
