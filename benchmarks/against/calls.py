@@ -108,7 +108,6 @@ def foreign_callable(name: str, target: Any, params: Mapping[str, Any]) -> Any:
 
 
 def convention(loss: Any) -> Callable[[Any, str, Batch], Any]:
-    """Return how a loss is called."""
     if isinstance(loss, Loss):
         return call_ours
     return call_library if is_from(type(loss), *LIBRARIES) else call_views

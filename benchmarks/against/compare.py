@@ -227,7 +227,6 @@ def named_number(what: str, values: Sequence[float], none: float) -> str:
 
 
 def text_row(name: str, cells: Sequence[str]) -> str:
-    """Return a row of the table."""
     return f"{name:{NAME_WIDTH}}" + "".join(f"{cell:>{CELL_WIDTH}}" for cell in cells)
 
 

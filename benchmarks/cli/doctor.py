@@ -71,7 +71,6 @@ def requirements(extra: str) -> list[Requirement]:
 
 
 def package_line(requirement: Requirement) -> str:
-    """Return a line on one package."""
     version = installed(requirement.name)
     state = version or "MISSING"
     if version and not fits(requirement, version):

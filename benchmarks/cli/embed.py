@@ -65,7 +65,6 @@ def predict(asked: Question, output: Path | None = None) -> None:
 
 
 def open_data(asked: Question) -> "tuple[Encoder, Listed]":
-    """Open the encoder and read the data."""
     from contrastbench.benchmarks.api.encoders import encoder
 
     own = {name: value for name, value in vars(asked).items() if name not in ("record", "data")}

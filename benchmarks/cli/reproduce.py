@@ -67,7 +67,6 @@ def reproduction_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def reproduction_verdict(outcome: Outcome) -> str:
-    """Return the verdict in words."""
     if outcome.equal:
         return "equal to the bit"
     if outcome.within:
@@ -110,5 +109,4 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def in_full(value: Any) -> str:
-    """Return a value with all its digits."""
     return "-" if value is None else str(value)

@@ -171,7 +171,6 @@ def learned_text(values: Mapping[str, Any]) -> str:
 
 
 def four_digits(value: Any) -> str:
-    """Return one learned value in four digits."""
     if isinstance(value, dict):
         return " x ".join(map(str, value.get("shape", ()))) or "a number out of bounds"
     if isinstance(value, list):

@@ -62,10 +62,7 @@ def compare(resolved: Resolved, baseline: str | None = None) -> Verdicts:
 
 
 def baseline_row(resolved: Resolved, name: str | None = None) -> Line:
-    """The row of that name.
-
-    By default the first with InfoNCE, or else the first that is no control.
-    """
+    """Return the row of that name, or the first with InfoNCE, or the first that is no control."""
     lines = {line.name: line for line in resolved.lines if line.cells}
     if not lines:
         raise UserError(f"table {resolved.table.name} has only quoted rows: choose another table")
@@ -204,7 +201,6 @@ def musts_of(lines: Iterable[Line]) -> dict[str, Must]:
 
 
 def rows_of(places: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    """Return the places of each row."""
     by_row: dict[str, list[Comparison]] = {}
     for place in places:
         by_row.setdefault(place.row, []).append(place)

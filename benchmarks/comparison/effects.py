@@ -88,11 +88,7 @@ class Counted:
 
 
 def gains_of(bare: Iterable[Comparison]) -> tuple[dict[str, float], list[str]]:
-    """Return what training gains in each column, and the columns where that is too little.
-
-    Args:
-        bare: rows without a training: the gain is over the best of them.
-    """
+    """Return what training gains over the best bare row, by column, and columns of too little."""
     by_column: dict[str, list[Comparison]] = {}
     for place in bare:
         if place.difference is not None:
@@ -109,7 +105,6 @@ def is_clear_gain(best: Comparison) -> bool:
 
 
 def effect_of(row: str, mine: Sequence[Comparison], gains: Mapping[str, float]) -> Effect:
-    """Return the effects of one row."""
     kept = [place for place in mine if not gains or place.column in gains]
     found: dict[SetName, list[float]] = {}
     for place in kept:

@@ -98,7 +98,6 @@ class Judged:
 
 
 def by_domain(values: Values) -> dict[str, list[float]]:
-    """Return the effects of each domain."""
     groups: dict[str, list[float]] = {}
     for (domain, _), value in values.items():
         groups.setdefault(domain, []).append(round(value, DIGITS))
@@ -160,12 +159,8 @@ def judge(
 ) -> list[Judged]:
     """Return losses with their verdicts, those that joined first, and the best first.
 
-    A row that is the baseline's own runs wherever it has run is not tested.
-
-    Args:
-        effects: those of the losses.
-        counted: which sets count.
-        further: effects by other choices by name, such as in points, in the unit of the first.
+    A row that is the baseline's own runs wherever it has run is not tested. `further` are effects
+    by other choices by name, such as in points, in the unit of the first.
     """
     found: list[Judged] = []
     for joined in (True, False):
@@ -249,7 +244,6 @@ def alternatives(
 
 
 def without(values: Rows, *gone: SetName) -> Rows:
-    """Return the effects without some sets."""
     return {
         row: {name: value for name, value in some.items() if name not in gone}
         for row, some in values.items()

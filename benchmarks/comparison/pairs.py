@@ -200,9 +200,8 @@ def with_means(resolved: Resolved, comparison: Comparison, pairs: Sequence[Pair]
 def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Comparison:
     """Add the test over seeds and folds to a comparison.
 
-    Folds of one seed are the same samples for every loss, those of two seeds are not.
-
-    One seed has no p, however many folds: they share its training.
+    Folds of one seed are the same samples for every loss, those of two seeds are not. One
+    seed has no p, however many folds: they share its training.
     """
     by_seed = [b["metrics"][metric] - a["metrics"][metric] for a, b in pairs]
     by_fold = [differences_by_fold(a, b, metric) for a, b in pairs]
@@ -218,10 +217,7 @@ def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Compar
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
-    """Differences of the metric on folds that both share.
-
-    Empty where the metric is not a mean over such folds.
-    """
+    """Return differences on folds that both share; none of a metric that is no mean over such."""
     same = all(a["recipe"].get(key) == b["recipe"].get(key) for key in ("folds", "limit"))
     theirs, ours = folds_of(a, metric), folds_of(b, metric)
     if not same or len(theirs) != len(ours):
@@ -230,9 +226,6 @@ def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:
 
 
 def redrawn(record: Record) -> float:
-    """Size of the test part over the training part where each seed draws them.
-
-    0 for parts of the set's own.
-    """
+    """Return the test part's size over the training part's if each seed draws them, or 0."""
     about = scored_parts(record)
     return about.samples["test"] / about.samples["train"] if about.test_part == "redrawn" else 0.0

@@ -37,9 +37,6 @@ def cpu_seconds(words: Sequence[str]) -> float:
     """Run Python, and return the seconds of a core that it took.
 
     Where the folder has no records, it runs in that of those that ship.
-
-    Raises:
-        CalledProcessError: it did not end well.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     folder = None if RECORDS.is_dir() else SHIPPED.parent

@@ -75,7 +75,6 @@ def share(domain: SentenceDomain) -> dict[str, list[Pairs]]:
 
 
 def our_encoding(domain: SentenceDomain, precision: str) -> Encode:
-    """Return the sentence domain's encoding."""
     other = copy.copy(domain)
     other.recipe = domain.recipe.but(precision=precision)
     model = other.model()

@@ -97,5 +97,4 @@ def remove_page(folder: Path, path: Path) -> None:
 
 
 def sorted_lines(names: Iterable[str]) -> str:
-    """Return names as lines in order."""
     return "".join(f"{name}\n" for name in sorted(names))

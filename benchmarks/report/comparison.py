@@ -38,10 +38,7 @@ def render_comparison(
     every_test: bool = False,
     width: int | None = None,
 ) -> str:
-    """Return a comparison as text: a line for each row, or every test as well.
-
-    A width asks for the answer as a terminal of so many columns shows it.
-    """
+    """Return a comparison as text; a width asks for it as a terminal of so many columns has it."""
     if format_ not in FORMATS:
         raise unknown("format", format_, FORMATS)
     verdicts = compared(resolved, baseline)

@@ -31,7 +31,6 @@ class TableView:
 
     @property
     def table(self) -> Table:
-        """Return the table as its file has it."""
         return self.resolved.table
 
     @cached_property

@@ -68,7 +68,6 @@ class Panel:
         return round(EDGE + share * (self.width - 2 * EDGE), 1)
 
     def at(self, width: int) -> "Panel":
-        """Return the panel with another width."""
         return replace(self, width=width)
 
     @property
@@ -185,7 +184,6 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
 
 
 def difference_dot(place: Comparison) -> Dot:
-    """Return the place of a difference with its interval."""
     kind = "control" if place.control else place.verdict
     half = inf if place.half_width is None else place.half_width
     return middle_dot(place.difference or 0.0, half, 1, kind)

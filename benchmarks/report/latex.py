@@ -51,7 +51,6 @@ def label(name: str) -> str:
 
 
 def bold(plain: str) -> str:
-    """Return a text in bold."""
     return rf"\textbf{{{latex_text(plain)}}}"
 
 

@@ -61,7 +61,6 @@ class Report:
 
     @cached_property
     def losses(self) -> list[str]:
-        """Return the losses that have a page."""
         return losses.page_losses(self.shown, self.chosen, not self.named)
 
     @property
@@ -155,7 +154,6 @@ def leaderboard(shown: Sequence[TableView]) -> TableView | None:
 
 
 def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
-    """Yield a page for each loss."""
     judged = board.verdicts.rows if board and board.verdicts else ()
     effects = {name: row for row in judged for name in (row.effect.row, *row.effect.also)}
     figure = board and board.effects
@@ -165,7 +163,6 @@ def loss_pages(report: Report, board: TableView | None) -> Iterator[Page]:
 
 
 def loss_page(name: str) -> str:
-    """Return the name of a loss's page."""
     return f"losses/{file_name(name)}"
 
 

@@ -17,11 +17,7 @@ from contrastbench.errors import UserError, unknown
 
 
 def render_table(resolved: Resolved, format_: str, values: str | None = None) -> str:
-    """The table as text.
-
-    Args:
-        values: theirs, ours or both in LaTeX; None: both.
-    """
+    """Return the table as text; `values` are theirs, ours or both (None), in LaTeX."""
     formats = {"md": table_markdown, "csv": table_csv, "json": table_json, "latex": table_latex}
     if format_ not in formats:
         raise unknown("format", format_, formats)
@@ -57,10 +53,7 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
 
 
 def choice_lines(resolved: Resolved) -> list[str]:
-    """Return the chosen parameters of each method; equal ones are put together.
-
-    Frequencies where folds choose.
-    """
+    """Return the chosen parameters of methods, or how often folds chose them, equal ones once."""
     if resolved.selection != Selection.VALIDATION:
         return []
     say = sentences(r=resolved)

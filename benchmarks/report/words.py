@@ -216,7 +216,6 @@ def verdict_text(place: Any) -> str:
 
 
 def setting(trial: Setting) -> str:
-    """Return a chosen setting."""
     return parameters({**trial.params, **trial.recipe})
 
 

@@ -81,7 +81,6 @@ def ask(
 
 
 def answer_request(folder: Path) -> None:
-    """Answer the request of a folder."""
     request = json.loads((folder / "request.json").read_bytes())
     try:
         write_loss_files(request["files"], folder / "loss")

@@ -120,7 +120,6 @@ def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> st
 
 
 def value_words(value: Any) -> str:
-    """A value for people."""
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(str, value))})"
     return "none" if value is None else str(value)

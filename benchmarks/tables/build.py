@@ -37,13 +37,7 @@ SMOKE = schema.SweepFile(
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command asks of a table besides what its file says.
-
-    Args:
-        losses: they join a sweep that does not have them, as if its file listed them.
-        quick: whether only the quick part is asked for.
-        tiny: whether each domain has its tiny recipe, for a smoke test.
-    """
+    """What a command asks of a table besides what its file says, see `load_table`."""
 
     losses: Sequence[LossSpec] = ()
     quick: bool = False
@@ -147,7 +141,6 @@ def shown_seeds(file: schema.SweepFile, document: Document, domain: str) -> list
 
 
 def seed_numbers(seeds: str | int | list[int]) -> list[int]:
-    """Return the seeds as a list."""
     text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
     return parse_seeds(text, "seeds")
 
@@ -289,11 +282,7 @@ def every_row(title: str, params: schema.Params) -> list[schema.Row]:
 
 
 def row_of(loss: LossSpec, name: str, title: str = "", beside: bool = False) -> schema.Row:
-    """Return the row of a loss.
-
-    Args:
-        beside: whether it is trained at the baseline's setting.
-    """
+    """Return the row of a loss; `beside`: it is trained at the baseline's setting."""
     params = ", ".join(f"{key}={value}" for key, value in loss.params.items())
     label = title or (f"{name} ({params})" if params else name)
     return schema.Row(name=label, loss=loss.name, params=loss.params, beside=beside)
@@ -310,7 +299,6 @@ def with_files_beside(loss: str, path: Path | None) -> str:
 
 
 def has_loss(row: schema.Row, loss: LossSpec) -> bool:
-    """Return whether the row has that loss."""
     return row.loss == loss.name and row.params == loss.params and not row.control
 
 
@@ -322,10 +310,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 
 def check_rows(rows: Sequence[schema.Row]) -> None:
-    """Raise if two rows have one name, or are the same cells under two names.
-
-    An alias, or a default that is spelt out.
-    """
+    """Raise if two rows have one name, or are the same cells by an alias or a default spelt out."""
     check_distinct([row.name for row in rows], "loss")
     seen: list[tuple[LossSpec, str]] = []
     losses = [row for row in rows if not row.control]

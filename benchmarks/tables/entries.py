@@ -179,10 +179,7 @@ def shown_value(resolved: Resolved, column: str, record: Record) -> float:
 
 
 def our_value(resolved: Resolved, column: str, records: Sequence[Record]) -> Value | None:
-    """Mean and standard deviation over the place's ok records, one for each seed.
-
-    None without one.
-    """
+    """Return mean and deviation over the place's ok records, one a seed; None without one."""
     values = [shown_value(resolved, column, record) for record in records]
     if not values:
         return None

@@ -75,11 +75,7 @@ def is_table(name: str) -> bool:
 
 
 def extended_sweep(file: SweepFile, document: Document, inside: Inside) -> Table | None:
-    """The sweep that a file extends: one of ours, or a file beside it.
-
-    Args:
-        inside: the files that extend this one, and it.
-    """
+    """Return the sweep that a file extends; `inside` are the files that extend this one, and it."""
     if file.extends is None:
         return None
     with document.at("extends"):

@@ -46,7 +46,6 @@ class ResolvedCell:
 
     @property
     def trial_seeds(self) -> Sequence[Sequence[int]]:
-        """Return the seeds of each trial."""
         return self.choice.tried_seeds or [self.place.setup.trial_seeds] * len(self.trials)
 
     @property
@@ -133,7 +132,6 @@ class Resolved:
 
     @property
     def has_run(self) -> bool:
-        """Return whether anything of it was run."""
         return any(cell.has_run for cell in self.cells)
 
     @property
@@ -199,7 +197,6 @@ def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
 
 
 def resolved_line(table: Table, row: Row, selection: Selection, results: Path) -> Line:
-    """Return the line of a row, with its records."""
     places = (table.places.get((row.name, column)) for column in table.columns)
     decided = (decide(place, selection, results) for place in places if place)
     cells = {cell.column: with_records(table, cell, results) for cell in decided}
@@ -219,7 +216,6 @@ def decide(
 
 
 def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCell:
-    """Return a place with its records."""
     if cell.choice.why:
         return cell
     work, but = cell.experiments, {seed + cell.place.shift for seed in table.unshown_seeds}

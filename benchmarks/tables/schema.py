@@ -55,12 +55,7 @@ class PublishedRow(Strict):
 
 @dataclass(frozen=True)
 class Setting:
-    """One trial of a row.
-
-    Args:
-        params: of its loss.
-        recipe: values over the row's recipe.
-    """
+    """One trial of a row: parameters of its loss, and values over the row's recipe."""
 
     params: dict[str, Any]
     recipe: dict[str, Any] = field(default_factory=dict)

@@ -126,7 +126,6 @@ class Place:
         return self.experiment(self.setting)
 
     def smoke_test(self, setting: Setting) -> Experiment:
-        """Return the experiment of a smoke test with a setting."""
         setup = replace(self.setup, small=tiny_recipe(self.setup.domain))
         return replace(self, setup=setup).experiment(setting)
 

@@ -59,20 +59,13 @@ class BestOf:
     trials: Trials
 
     def ask(self, scores: Scores) -> Choice:
-        """Return the best of the settings."""
         tried = self.trials.settings
         return best_setting(self.given, tried, scores.of(tried))
 
 
 @dataclass(frozen=True)
 class Finalists:
-    """Points with one seed, the best of them with further seeds, and the best of these.
-
-    Args:
-        given: the file's setting.
-        space: what is searched.
-        seeds: of trials: the first is that of every point.
-    """
+    """Points with the first seed, the best with the further ones too, and the best of these."""
 
     given: Setting
     space: Trials

@@ -109,10 +109,6 @@ class Table(PublishedTable):
 
         `paper` takes the parameters that the paper names; most were chosen by the very score that
         is reported. `validation` asks the search of each place.
-
-        Args:
-            asked: its name; None: the table's own.
-            seeds: those that confirm, which must not choose.
         """
         if asked not in (None, *SELECTIONS):
             raise unknown("selection", asked or "", SELECTIONS)
