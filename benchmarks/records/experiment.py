@@ -207,11 +207,7 @@ def make_experiment(
     tiny: bool = False,
     target: str | None = None,
 ) -> Experiment:
-    """Make an experiment; the default dataset is the domain's embedded one.
-
-    Raises:
-        UserError: no such domain or kind of data, or it has no target.
-    """
+    """Make an experiment; the default dataset is the domain's embedded one."""
     about = declaration(domain)
     values = laid_over(about.tiny if tiny else {}, recipe)
     if target is not None:

@@ -45,14 +45,11 @@ def merge_records(
 ) -> Merged:
     """Publish the sources' records in results; of unequal ones keep the first and report both.
 
-    Invalid records are named and left out.
+    Invalid records are named and left out. Where a source has no records, or one that is not as it
+    was published, nothing is done. Where results cannot be written, what was added before stays.
 
     Args:
         datasets: names of the folders (domain, dataset) that are merged; None: all.
-
-    Raises:
-        UserError: a source has no records, or one of them is not as it was published; nothing has
-            been done then. Or results cannot be written; what was added before stays.
     """
     wanted = [
         (dataset, results / "runs" / dataset.relative_to(source / "runs"))

@@ -33,9 +33,6 @@ def chosen_by_data(
         trials: an experiment for each setting, on one dataset.
         but: seeds that are left out.
         only: the seeds that count; None: all others.
-
-    Raises:
-        UserError: records do not say the scores to choose by.
     """
     runs = [trial.finished_cells(results) for trial in trials]
     chosen: ByData = {}
@@ -79,11 +76,7 @@ def of_folds(trials: Sequence[Experiment], records: Sequence[Record]) -> Record 
 
 
 def inner_scores(record: Record) -> Sequence[float]:
-    """Return the inner scores by which the folds of an ok record choose.
-
-    Raises:
-        UserError: it is older than these.
-    """
+    """Return the inner scores by which the folds of an ok record choose."""
     about = scored_parts(record)
     if not about.folds or len(about.inner) != len(about.folds):
         raise UserError(

@@ -45,21 +45,12 @@ def writable(dataset: Path) -> Iterator[None]:
 
 
 def pack(results: Path) -> Iterator[str]:
-    """Pack each data set with loose finished records or several packs; yield a line for each.
-
-    Raises:
-        UserError: there is nothing, a file is no record, two records contradict each other,
-            somebody else packs, or the folder cannot be written.
-    """
+    """Pack each data set with loose finished records or several packs; yield a line for each."""
     yield from each_dataset(results, pack_dataset)
 
 
 def unpack(results: Path) -> Iterator[str]:
-    """Make the records of packs the files that they were; yield a line for each data set with one.
-
-    Raises:
-        UserError: as `pack` does.
-    """
+    """Make the records of packs the files that they were; yield a line for each such data set."""
     yield from each_dataset(results, unpack_dataset)
 
 
@@ -102,11 +93,7 @@ def pack_dataset(dataset: Path) -> str:
 
 
 def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
-    """Return the valid records of finished runs, and the invalid ones, which are named.
-
-    Raises:
-        UserError: one is no record, or not as it was published.
-    """
+    """Return the valid records of finished runs, and the invalid ones, which are named."""
     valid, invalid = reading.checked_of(dataset)
     for error in invalid.values():
         schema.warn(error)
@@ -156,11 +143,7 @@ def insert(base: sqlite3.Connection, records: Iterable[tuple[str, str, bytes]]) 
 
 
 def unpack_dataset(dataset: Path) -> str:
-    """Make the records of a data set's packs loose files, and return a message if there were some.
-
-    Raises:
-        UserError: a file is there and says less, or something else.
-    """
+    """Make the records of a data set's packs loose files, and return a message if it has some."""
     packs = packs_of(dataset)
     there = {file.path: file.data for pack in packs for file in in_pack(pack)}
     files.publish_all(there | {file.path: file.data for file in fullest_of(dataset)})

@@ -168,11 +168,7 @@ class Pack:
         return partial(whole, zlib.decompressobj(-15, inflated))
 
     def record(self, folder: str, name: str) -> Record:
-        """Return a record, which is kept; within one moment all of a loss are taken from the frame.
-
-        Raises:
-            UserError: as `read_record` does.
-        """
+        """Return a record, which is kept; within one moment all of a loss come from the frame."""
         known = self.framed(folder).get(name) if within_moment() else None
         return known or self.read(folder, name)
 
@@ -216,11 +212,7 @@ _opened: dict[Path, tuple[store.FileState, Pack]] = {}
 
 
 def open_pack(path: Path) -> Pack:
-    """Open a pack, check its bytes once per process, and keep it open.
-
-    Raises:
-        UserError: it is torn, altered, or no pack.
-    """
+    """Open a pack, check its bytes once per process, and keep it open."""
     state = store.state_of(path)
     known = _opened.get(path)
     if known is None or known[0] != state:
@@ -243,9 +235,5 @@ def pack_name(path: Path) -> str:
 
 
 def packs_of(dataset: Path) -> list[Pack]:
-    """Return the packs of a data set's folder by name.
-
-    Raises:
-        UserError: one is no pack.
-    """
+    """Return the packs of a data set's folder by name."""
     return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN))]

@@ -112,11 +112,7 @@ def stored_of(dataset: Path) -> list[Stored]:
 
 
 def checked_of(dataset: Path) -> tuple[dict[Stored, Record], dict[Stored, InvalidRecord]]:
-    """Read each record of a data set again, and return the valid ones and what is invalid.
-
-    Raises:
-        UserError: one is no record, or not as it was published.
-    """
+    """Read each record of a data set again, and return the valid ones and what is invalid."""
     valid, invalid = dict[Stored, Record](), dict[Stored, InvalidRecord]()
     for stored in stored_of(dataset):
         try:
@@ -140,11 +136,7 @@ class StoredCell(NamedTuple):
 
 
 def cells_in(folder: Path, seed: int | None = None) -> Iterator[StoredCell]:
-    """Yield the cells of a loss that have a valid record.
-
-    Raises:
-        UserError: a file is no whole record.
-    """
+    """Yield the cells of a loss that have a valid record."""
     wanted = (s for s in stored_in(folder) if seed is None or f"-seed{seed}." in s.name)
     for _, cell in groupby(wanted, lambda stored: stored.name.partition("-seed")[0]):
         files = [*cell]
@@ -165,11 +157,7 @@ def valid_records(files: Iterable[Stored]) -> Iterator[tuple[Stored, Record]]:
 
 
 def list_records(folder: Path) -> list[tuple[Stored, Record]]:
-    """Return the valid records of a loss by file name, including failed runs.
-
-    Raises:
-        UserError: one of them is no whole record, or two of one name contradict each other.
-    """
+    """Return the valid records of a loss by file name, including failed runs."""
     return agreeing(valid_records(stored_in(folder)))
 
 
@@ -225,11 +213,7 @@ def dataset_folders(results: Path) -> list[Path]:
 
 
 def filled_folders(results: Path) -> list[Path]:
-    """Return the folders of all datasets.
-
-    Raises:
-        UserError: none has a record.
-    """
+    """Return the folders of all datasets."""
     datasets = dataset_folders(results)
     if not any(map(stored_of, datasets)):
         raise UserError(f"{results} holds no records: name a folder that holds runs/")

@@ -12,9 +12,6 @@ ADMISSION_SEEDS = "100-104"  # they choose data sets, so no table has them unles
 def parse_seeds(text: str, name: str = "--seeds") -> list[int]:
     """Read a list of numbers and ranges as seeds.
 
-    Raises:
-        UserError: neither, a seed twice, one that is too large, or too many of them.
-
     >>> parse_seeds("0-2,7")
     [0, 1, 2, 7]
     """

@@ -112,12 +112,7 @@ _known: dict[Path, tuple[FileState, Record]] = {}
 
 
 def read_record(path: Path) -> Record:
-    """Read a record and check its checksum.
-
-    Raises:
-        UserError: cannot be read, not a whole record, edited by hand, or written by a newer
-            version.
-    """
+    """Read a record and check its checksum."""
     return parsed(file_bytes(path), path)
 
 
@@ -160,11 +155,7 @@ def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
 
 
 def file_bytes(path: Path) -> bytes:
-    """Read the bytes of a record's file.
-
-    Raises:
-        UserError: it cannot be read, is larger than records are, or is no file.
-    """
+    """Read the bytes of a record's file."""
     return contents(path, MAX_RECORD_BYTES, "restore it or delete it")
 
 

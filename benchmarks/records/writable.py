@@ -41,11 +41,7 @@ def check_writable(folder: Path) -> None:
 
 
 def prepare_output(folder: Path, option: str) -> None:
-    """Make the folder that an option names, before anything is trained for it.
-
-    Raises:
-        UserError: it cannot be written to.
-    """
+    """Make the folder that an option names, before anything is trained for it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -28,9 +28,6 @@ def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> to
         deterministic: kernels that repeat their numbers bit for bit; an operation that has none
             raises RuntimeError. Otherwise the fastest kernels, found by trying.
         tf32: products of float32 are rounded to 10 bits of mantissa (TensorFloat-32).
-
-    Raises:
-        UserError: no such device here.
     """
     if deterministic and name != "cpu":
         for variable, value in REPEATABLE.items():
@@ -44,11 +41,7 @@ def open_device(name: str, deterministic: bool = True, tf32: bool = False) -> to
 
 
 def choose_device(name: str) -> str:
-    """Return the device's name, with `auto` resolved.
-
-    Raises:
-        UserError: no such device here.
-    """
+    """Return the device's name, with `auto` resolved."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -82,11 +82,7 @@ class Subject:
 
 
 def check_domain(name: str) -> list[CheckResult]:
-    """Run every check on a domain, on its default dataset by its tiny recipe.
-
-    Raises:
-        UserError: an unknown name.
-    """
+    """Run every check on a domain, on its default dataset by its tiny recipe."""
     about = declaration(name)
     subject = Subject(Experiment(name, about.default, LossSpec("infonce"), about.tiny))
     with users_code(f"open domain {name}"):

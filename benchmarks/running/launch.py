@@ -24,11 +24,7 @@ Process = subprocess.Popen[bytes]
 
 
 def launched() -> bool:
-    """Return whether this process is one of several, started by `launch` or by torchrun.
-
-    Raises:
-        UserError: it is told so by something that is no number, or by a rank beyond the last.
-    """
+    """Return whether this process is one of several, started by `launch` or by torchrun."""
     told = {name: os.environ.get(name, "") for name in TOLD}
     if not all(told.values()):
         return False

@@ -42,9 +42,6 @@ def check_loss_files(files: Mapping[str, str]) -> None:
 
     Args:
         files: texts by their paths within the folder of the loss.
-
-    Raises:
-        UserError: it names the file and what is wrong with it.
     """
     names = {name: normalize("NFKC", name).casefold() for name in files}
     if double := next(iter(doubles(names.values())), ""):

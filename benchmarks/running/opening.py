@@ -87,11 +87,7 @@ class Opened:
 def open_cells(
     experiment: Experiment, seed: int, options: Options, cores: int | None = None
 ) -> Opened:
-    """Read and hash the data, and set up the device and threads.
-
-    Raises:
-        UserError: no such device or loss, nothing to train, or no data.
-    """
+    """Read and hash the data, and set up the device and threads."""
     recipe = experiment.full_recipe
     experiment.check()
     experiment.loss.check()  # a mistake is named before data are read
@@ -153,11 +149,7 @@ def check_same_data(cell: Cell, data_hash: str | None) -> None:
 
 
 def with_loss(opened: Opened) -> Opened:
-    """Make the loss, look at the data, and say what was read.
-
-    Raises:
-        UserError: the cells cannot be scored, recorded, or trained with this loss.
-    """
+    """Make the loss, look at the data, and say what was read."""
     cell, domain = opened.cells[0], opened.domain
     if not cell.experiment.trained or cell.experiment.full_recipe.length(1) == 0:
         domain.check_untrained()
@@ -193,11 +185,7 @@ def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
 
 
 def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
-    """Make the loss on the domain's device, with parameters drawn by the seed.
-
-    Raises:
-        UserError: it asks for classes, and this recipe does not pair by them.
-    """
+    """Make the loss on the domain's device, with parameters drawn by the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
         loss = cell.experiment.loss.make()
@@ -205,13 +193,7 @@ def make_cell_loss(cell: Cell, domain: AnyDomain) -> Loss | None:
 
 
 def loss_on_device(loss: Loss, domain: AnyDomain) -> Loss:
-    """Move the loss to the domain's device, and tell it the classes or samples if it needs them.
-
-    Raises:
-        UserError: it does, and this recipe does not pair by them, or this domain does not number
-            its samples; or it needs two whole views, and this recipe pairs otherwise; or it reads
-            classes alone, and this recipe permutes positives.
-    """
+    """Move the loss to the domain's device, and tell it the classes or samples if it needs them."""
     if loss.needs_classes:
         if not (domain.recipe.pairs_by_class and isinstance(domain, PairsByClass)):
             raise UserError(f"{loss.name} needs class labels: {how_by_class(domain.recipe)}")
@@ -267,11 +249,7 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
 
 @ranks.by_first
 def finished_result(opened: Opened) -> tuple[Record, Path] | None:
-    """Return the record and its path, if the cell has one.
-
-    Raises:
-        UserError: what the options ask for would fail after the training, or be missing.
-    """
+    """Return the record and its path, if the cell has one."""
     cell, options = opened.asked, opened.options
     finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)

@@ -114,9 +114,6 @@ def joined_ranks(device: str, reads_input: bool = False) -> Iterator[None]:
     Args:
         device: the name of what all compute on, `cpu` or `cuda`.
         reads_input: the first rank reads its standard input, which is its parent's.
-
-    Raises:
-        UserError: there are not as many devices.
     """
     if not launched():
         yield

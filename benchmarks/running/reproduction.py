@@ -127,11 +127,7 @@ def surroundings(record: Record) -> dict[str, Any]:
 
 
 def named_record(name: str, places: Sequence[Path]) -> Record:
-    """Return the record of a file, or of KEY-seedN as files are named.
-
-    Raises:
-        UserError: there is none, or it has no result.
-    """
+    """Return the record of a file, or of KEY-seedN as files are named."""
     record = of_file(Path(name)) if name.endswith(".json") else None
     if record is None:
         record = by_name(name.removesuffix(".json"), places)
@@ -168,9 +164,6 @@ def experiment_of(record: Record, folder: Path) -> Experiment:
 
     Args:
         folder: an empty one, for the files of a user's own loss.
-
-    Raises:
-        UserError: this version, or this machine, cannot run the same.
     """
     try:
         words = shlex.split(record.get("command", ""))
@@ -202,9 +195,6 @@ def run_again(
     Args:
         device: cpu, cuda, ...; None: cpu for a record of a CPU.
         export: a folder for the encoder.
-
-    Raises:
-        UserError: the data here are not those of the record.
     """
     about = record["environment"]
     threads = about.get("threads")
@@ -244,11 +234,7 @@ def is_record(name: str) -> bool:
 def encoder_of(
     record: Record, results: Path, data_root: Path | None, device: str | None, trusted: bool
 ) -> Path:
-    """Return the folder of a record's encoder, which is trained again where it is not there.
-
-    Raises:
-        UserError: it cannot be, as in `run_again`.
-    """
+    """Return the folder of a record's encoder, which is trained again where it is not there."""
     folder = results / "encoders" / f"{record['key'][:16]}-seed{record['seed']}"
     if not exports.holds(folder, record):
         check_trust(record, trusted)

@@ -47,12 +47,7 @@ class Trained:
 def run_seeds(
     experiment: Experiment, seeds: Iterable[int], options: Options
 ) -> Iterator[tuple[Record, Path]]:
-    """Run one seed after another, as `run_cell` does, and yield the records of all scored sets.
-
-    Raises:
-        UserError: data of a user's own were edited between two seeds, or a seed draws samples that
-            cannot be scored.
-    """
+    """Run one seed after another, as `run_cell` does, and yield the records of all scored sets."""
     hashes: dict[str, str] = {}
     opening.told_reports.clear()
     for seed in seeds:
@@ -87,8 +82,7 @@ def run_cell(
         turn: what a training that takes more than its share of the cores waits for and holds.
         data_hash: of the data that the other seeds have; None: there are none.
 
-    Raises:
-        UserError: it cannot be run; nothing was trained and nothing recorded.
+    A cell that cannot be run is a `UserError` before anything is trained or recorded.
     """
     with one_training:
         provenance()  # of the code that was loaded: its checkout may move on meanwhile

@@ -63,9 +63,6 @@ def scalars(options: Options, cell: Cell) -> Iterator[Log]:
     """Yield a function that takes a scalar's name, value and step.
 
     The training goes on without a logger that fails, for example where a disk is full.
-
-    Raises:
-        UserError: one does not begin.
     """
     name = str(cell.path(Path()).relative_to("runs").with_suffix(""))
     running: dict[str, Logger] = {}

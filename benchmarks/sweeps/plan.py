@@ -53,9 +53,6 @@ WHOLE_SWEEP = Shard(0, 1)
 def parse_shard(text: str | None) -> Shard:
     """Read the text of `--shard` as a shard; None: the whole sweep.
 
-    Raises:
-        UserError: it is none.
-
     >>> parse_shard("0/3")
     Shard(index=0, count=3)
     """
@@ -79,9 +76,6 @@ def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     """The table's places that can be run here.
 
     Those that every KEY=VALUE wants, where there are any.
-
-    Raises:
-        UserError: what is wanted is not there.
     """
     chosen = everything = list(table.places.values())
     if not everything:
@@ -211,11 +205,7 @@ def make_plan(
     quick: bool = False,
     shard: str | None = None,
 ) -> Plan:
-    """The plan that the words of a command line ask for; of some losses alone if they are named.
-
-    Raises:
-        UserError: they are wrong.
-    """
+    """The plan that the words of a command line ask for; of some losses alone if they are named."""
     table = load_table(what, check_values, losses, quick=quick, tiny=tiny)
     numbers = table.seeds if seeds is None else parse_seeds(seeds)
     if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):

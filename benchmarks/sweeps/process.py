@@ -132,11 +132,7 @@ class TorchrunWorker(Worker):
     ready = False
 
     def is_ready(self) -> bool:
-        """Return whether all ranks have met.
-
-        Raises:
-            UserError: they have ended.
-        """
+        """Return whether all ranks have met."""
         if not self.alive:
             raise UserError(f"the ranks have ended with the last cell: {GO_ON}")
         self.ready = self.ready or super().is_ready()

@@ -98,9 +98,6 @@ def submit(
 
     Returns:
         The number of the jobs, "" where they are not submitted, and the script of those.
-
-    Raises:
-        UserError: a setting is wrong, or Slurm is not here or refuses.
     """
     given = {"ntasks_per_node": 1, "stderr_to_stdout": True, **settings}
     jobs, shown = given.pop("jobs", 1), given.pop("print", False)

@@ -156,8 +156,7 @@ class Sweep:
     def run(self) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end.
 
-        Raises:
-            UserError: the disk does not take a record. Cells in work were finished, no other begun.
+        Where the disk does not take a record, cells in work are finished and no other begun.
         """
         self.serve_all()
         if self.short:
@@ -270,11 +269,7 @@ class Sweep:
         return reply
 
     def hired(self, worker: Worker | None, device: str, code: tuple[str, ...]) -> Worker:
-        """Return the worker, or a new one if it has ended or has run other code from outside.
-
-        Raises:
-            UserError: torchrun has started it, which starts no others.
-        """
+        """Return the worker, or a new one if it has ended or has run other code from outside."""
         if worker and not (worker.alive and worker.code == code):
             worker.end()
             worker = None
