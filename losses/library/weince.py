@@ -106,7 +106,7 @@ def tails(scores: Scores) -> Tensor:
     """
     count, keys = scores.count, scores.neg.shape[1]
     size = (TAIL_SHARE * count).round().clamp_min(MIN_TAIL).minimum(count)  # (a, 1)
-    hardest = scores.neg.topk(min(keys, max(MIN_TAIL, round(TAIL_SHARE * keys))), dim=1).values
+    hardest = largest(scores.neg, min(keys, max(MIN_TAIL, round(TAIL_SHARE * keys))))
     rank = torch.arange(1, hardest.shape[1] + 1, device=hardest.device)
     used = (rank <= size) & (rank > (size / 20).clamp_min(1))  # without the first twentieth
     points = used.sum(dim=1, keepdim=True).clamp_min(1)
@@ -116,6 +116,22 @@ def tails(scores: Scores) -> Tensor:
     weibull, gumbel = residual + 1e6 * (slope >= 0)  # a line that rises is no tail of its kind
     better = (points[:, 0] * (gumbel / weibull).log()).where(points[:, 0] > 2, -math.inf)
     return torch.stack([x[:, 0], slope[0], better], dim=1)
+
+
+def largest(x: Tensor, k: int) -> Tensor:
+    """(a, k) the largest of each row of x, which are falling.
+
+    NumPy's partition and sort on a CPU take a fifth of the time of torch's.
+
+    >>> largest(torch.tensor([[1.0, 3.0, -math.inf, 2.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    if x.device.type != "cpu":
+        return x.topk(k, dim=1).values
+    rows = x.neg().numpy()
+    rows.partition(k - 1, axis=1)
+    rows[:, :k].sort(axis=1)
+    return torch.from_numpy(rows[:, :k]).neg()
 
 
 def least_squares(x: Tensor, y: Tensor, used: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
