@@ -10,10 +10,10 @@ its device.
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -102,27 +102,37 @@ def to_run(work: Sequence[Task]) -> list[Task]:
 
     Only its reading shows whether it is the same file.
     """
-    own = [task for task in work if task.state == "done" and ":" in task.experiment.dataset]
-    return in_order(unfinished_tasks(work)) + own
+    done = [task for task in work if task.state == "done"]
+    own = [task for task in done if ":" in task.experiment.dataset]
+    return in_order(unfinished_tasks(work), {task.experiment.key for task in done}) + own
 
 
-def in_order(work: Sequence[Task]) -> list[Task]:
+def in_order(work: Sequence[Task], begun: Container[str] = ()) -> list[Task]:
     """Return tasks with a seed of each experiment first, and a user's own losses before others.
 
     Those of one own loss stand together, as each has a process of its own; then those of one data
     set, of which a process keeps the last that it read.
+
+    Args:
+        begun: keys of the experiments of which a seed is done.
     """
     first, company, sets = dict[str, int](), dict[tuple[str, ...], int](), dict[str, int]()
     for task in work:
         first.setdefault(task.experiment.key, task.seed)
         company.setdefault(own_code(task), len(company))
-        sets.setdefault(task.experiment.scored[0].dataset, len(sets))
+        sets.setdefault(data_of(task), len(sets))
 
     def place(task: Task) -> tuple[bool, bool, int, int]:
-        own, later = own_code(task), task.seed != first[task.experiment.key]
-        return later, not own, company[own], sets[task.experiment.scored[0].dataset]
+        own, key = own_code(task), task.experiment.key
+        later = key in begun or task.seed != first[key]
+        return later, not own, company[own], sets[data_of(task)]
 
     return sorted(work, key=place)
+
+
+def data_of(task: Task) -> str:
+    """Return the data set that a task reads."""
+    return task.experiment.scored[0].dataset
 
 
 def own_code(task: Task) -> tuple[str, ...]:
@@ -134,6 +144,20 @@ def own_code(task: Task) -> tuple[str, ...]:
     return (*[loss.name] * bool(loss.code), *filter(file_and_class, data))
 
 
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """A task that waits for a worker.
+
+    Args:
+        group: of its neighbours on one data set, which one worker reads for all of them.
+        claimed: whether another sweep's claim is waited for.
+    """
+
+    task: Task
+    group: int
+    claimed: bool = False
+
+
 class Sweep:
     """Runs tasks; of failures it makes a list."""
 
@@ -142,8 +166,9 @@ class Sweep:
     ) -> None:
         self.options = options
         self.slots = slots(options.device, jobs, per_device, options.devices)
-        # and whether another sweep's claim is waited for
-        self.waiting = deque((task, False) for task in tasks)
+        parts = (some for _, some in groupby(tasks, lambda task: (own_code(task), data_of(task))))
+        self.waiting = [Waiting(task, k) for k, some in enumerate(parts) for task in some]
+        self.taken = set[int]()  # groups of which a worker has had a task
         self.failures: list[Failure] = []
         self.short: list[Task] = []  # of memory, beside others
         self.refused = dict[str, str]()  # what is known to be impossible, by its scope
@@ -162,7 +187,7 @@ class Sweep:
         if self.short:
             log_line(f"cells out of memory: {len(self.short)}, once more, each alone on its device")
             self.slots = list(dict.fromkeys(self.slots))
-            self.waiting.extend((task, False) for task in self.short)
+            self.waiting += [Waiting(task, k) for k, task in enumerate(self.short)]
             self.serve_all()
         if self.unwritten:
             raise UserError(f"stopped: {self.unwritten}")
@@ -223,15 +248,16 @@ class Sweep:
     def serve(self, device: str) -> None:
         """Feed workers on a device, one after another, until nothing is left."""
         worker: Worker | None = None
+        item: Waiting | None = None
         try:
-            while (item := self.next()) is not None:
-                task, wait = item
+            while item := self.next(item):
+                task = item.task
                 if (reply := self.known_refusal(task.experiment)) is None:
                     worker = self.hired(worker, device, own_code(task))
-                    reply = self.noted(task, worker.do(task, wait))
+                    reply = self.noted(task, worker.do(task, item.claimed))
                 if reply["status"] == "claimed":
                     # put back here, not by who reads the reports: this thread may end before that
-                    self.waiting.append((task, True))
+                    self.waiting.append(replace(item, claimed=True))
                 else:
                     self.reports.put((task, reply))
             self.reports.put(None)
@@ -241,12 +267,24 @@ class Sweep:
             if worker:
                 worker.end()
 
-    def next(self) -> tuple[Task, bool] | None:
-        """Return the next task, unless there is none or the sweep ends early."""
-        try:
-            return None if self.stopped or self.unwritten else self.waiting.popleft()
-        except IndexError:
-            return None
+    def next(self, last: Waiting | None = None) -> Waiting | None:
+        """Return the next task, unless there is none or the sweep ends early.
+
+        It is of the data that the worker has read with its last one, or of data that no other
+        worker reads, where there are such.
+        """
+
+        def far(item: Waiting) -> tuple[bool, bool, bool]:
+            other = last is None or item.group != last.group
+            return item.claimed, other, other and item.group in self.taken
+
+        with self.lock:
+            if self.stopped or self.unwritten or not self.waiting:
+                return None
+            item = min(self.waiting, key=far)
+            self.waiting.remove(item)
+            self.taken.add(item.group)
+            return item
 
     def known_refusal(self, experiment: Experiment) -> Reply | None:
         """Return the refusal of an earlier task, if it holds for this experiment too."""

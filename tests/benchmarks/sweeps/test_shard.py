@@ -39,7 +39,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
     runs = Counter[tuple[str, int]]()
 
     def run(self: Sweep) -> list[Failure]:
-        for task, _ in self.waiting:
+        for task in [item.task for item in self.waiting]:
             runs[task.key] += 1
             publish(self.options.results, task)
             self.take(task, {"status": "ok", "seconds": 1.0, "made": True, "error": None})
