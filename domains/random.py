@@ -19,6 +19,13 @@ def generator(device: torch.device, *key: int) -> torch.Generator:
     return kind(device).manual_seed(int(state >> np.uint64(1)))
 
 
+def seed_torch(device: torch.device, seed: int) -> None:
+    """Seed torch's global generators of the CPU and of the device."""
+    # seeding all devices formats a traceback for each that is not there
+    alone = device.type == "cpu"
+    (torch.default_generator.manual_seed if alone else torch.manual_seed)(seed)
+
+
 def on_host(rng: torch.Generator) -> torch.Generator:
     """Return a generator of the host that a device's determines; the next one is another.
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import generator, seed_torch
 
 
 @contextmanager
@@ -29,9 +29,6 @@ def generators_kept(device: torch.device) -> Iterator[None]:
 def seed_generators(device: torch.device, *key: int) -> None:
     """Seed the global generators by a key such as (seed, epoch, step)."""
     seed = generator(torch.device("cpu"), *key).initial_seed()
-    if device.type == "cpu":  # seeding all devices formats a traceback for each that is not there
-        torch.default_generator.manual_seed(seed)
-    else:
-        torch.manual_seed(seed)
+    seed_torch(device, seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)

@@ -21,7 +21,7 @@ from contrastbench.distributed import gather, own_rows, world
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import generator, seed_torch
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
@@ -280,7 +280,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         else:
             tokens = self.tokens(batch)
             with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-                torch.manual_seed(batch.seed)  # dropout: an interruption must not change it
+                seed_torch(self.device, batch.seed)  # dropout: an interruption must not change it
                 z = embed_tokens(model, tokens)
         pairs = self.paired(*z.split(len(batch.rows)))
         return [indexed(contrast, batch.rows) for contrast in pairs]
