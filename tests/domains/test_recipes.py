@@ -66,13 +66,8 @@ def test_classes_make_false_negatives_or_take_them_out(domain: str) -> None:
     assert contrast.count().unique().tolist() == [32]
     y = y.repeat(2)
     assert torch.equal(contrast.anchor_id[:, None] == contrast.key_id, y[:, None] == y)
-    for own, message in {
-        (("batch_classes", 3),): "batch_size=32 is no multiple of batch_classes=3",
-        (("false_negatives", False), ("pairing", "own_view")): "needs pairing=both_views",
-        (("batch_classes", 32),): "there are .* classes, give no more",
-    }.items():
-        with pytest.raises(UserError, match=message):
-            first(**dict(own))
+    with pytest.raises(UserError, match=r"there are .* classes, give no more"):
+        first(batch_classes=32)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
