@@ -79,7 +79,6 @@ def package_line(requirement: Requirement) -> str:
 
 
 def fits(requirement: Requirement, version: str | None) -> bool:
-    """Return whether an installed version is one that is asked for."""
     return version is not None and requirement.specifier.contains(version, prereleases=True)
 
 

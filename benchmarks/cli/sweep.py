@@ -100,7 +100,6 @@ def sweep(
 
 
 def planned(asked: opt.Cells) -> "Plan":
-    """Return the plan that a question is for."""
     from contrastbench.benchmarks.sweeps.plan import make_plan
 
     about = asked.what, asked.only or [], asked.seeds, asked.tiny, asked.selection, asked.results

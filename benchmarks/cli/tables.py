@@ -57,7 +57,6 @@ def table(
 
 
 def answered(name: str, asked: opt.Numbers) -> Resolved:
-    """Return the table that a question is for, with its numbers."""
     table = load_table(name, losses=parse_losses(asked.loss), quick=asked.quick)
     return resolve(table, asked.selection, asked.results, asked.metric)
 

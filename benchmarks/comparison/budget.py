@@ -77,7 +77,6 @@ def effect_curve(
 
 
 def step_of(curve: Mapping[int, float], step: int) -> float | None:
-    """Return the value at a step of a curve; None where it is shorter."""
     values = [*curve.values()]
     return values[step] if -len(values) <= step < len(values) else None
 

@@ -49,7 +49,6 @@ class Verdicts:
 
     @property
     def domains(self) -> list[str]:
-        """Return the domains that some row has an effect in."""
         return list(dict.fromkeys(d for row in (*self.rows, *self.controls) for d in row.by_domain))
 
 

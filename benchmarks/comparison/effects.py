@@ -78,7 +78,6 @@ class Counted:
 
     @property
     def scale(self) -> Scale:
-        """Return the unit of effects."""
         return SHARES if self.gains else POINTS
 
     @property

@@ -207,7 +207,6 @@ def seen(part: Part, level: float) -> float:
 
 
 def verdicts(values: Rows, margin: float, to_come: int, centre: Centre = fmean) -> dict[str, Part]:
-    """Return the verdict of each row over all sets."""
     parts = [mean_over(by_domain(some).values(), centre) for some in values.values()]
     if centre is median:  # of normal effects its standard error is larger by this
         parts = [part._replace(error=part.error * sqrt(pi / 2)) for part in parts]

@@ -174,7 +174,6 @@ class Experiment:
 
 @cache
 def default_recipe(domain: str) -> dict[str, Any]:
-    """Return a domain's default recipe."""
     return make_recipe(domain, {}).model_dump(mode="json")
 
 

@@ -191,7 +191,6 @@ def comma_separated(rows: Sequence[Mapping[str, Any]], number: str) -> str:
 
 
 def csv_cell(value: Any, number: str) -> Any:
-    """Return a value as a cell of a CSV."""
     if isinstance(value, float):
         return "" if isnan(value) else number.format(value)
     return no_formula(value)

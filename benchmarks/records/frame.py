@@ -60,7 +60,6 @@ def save(path: Path, lines: Sequence[bytes]) -> None:
 
 
 def digest_of(lines: Sequence[bytes]) -> bytes:
-    """Return the hash of lines."""
     return hashlib.sha256(b"\n".join(lines)).hexdigest().encode()
 
 

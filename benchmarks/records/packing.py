@@ -164,6 +164,5 @@ def fullest_of(dataset: Path) -> list[Stored]:
 
 
 def in_pack(pack: Pack) -> Iterator[Stored]:
-    """Yield the files of a pack."""
     for folder, names in pack.folders.items():
         yield from (Stored(pack.path.parent / folder, name, pack) for name in names)

@@ -208,7 +208,6 @@ def unequal_values(ours: Any, theirs: Any, name: str = "") -> Iterator[tuple[str
 
 
 def dataset_folders(results: Path) -> list[Path]:
-    """Return the folders of all datasets."""
     return sorted(path for path in results.glob("runs/*/*") if path.is_dir())
 
 

@@ -30,7 +30,6 @@ def parse_seeds(text: str, name: str = "--seeds") -> list[int]:
 
 
 def wrong_seeds(text: str, name: str) -> UserError:
-    """Return the error for a text that is no list of seeds."""
     return UserError(
         f"{name} {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
         "or 0,2,5"

@@ -89,7 +89,6 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
 
 
 def without(rows: Cells, names: Container[str]) -> Cells:
-    """Return the cells without the columns of some headers."""
     kept = [i for i, name in enumerate(rows[0]) if name not in names]
     return [[row[i] for i in kept] for row in rows]
 
@@ -179,7 +178,6 @@ def comparison_latex(verdicts: Verdicts) -> str:
 
 
 def as_values(verdicts: Verdicts) -> dict[str, Any]:
-    """Return all of a comparison as plain values."""
     return {
         "table": verdicts.table.name,
         "against": verdicts.base,

@@ -154,7 +154,6 @@ def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
 
 
 def effect_dot(row: Judged, part: Part, decimals: int) -> Dot:
-    """Return the place of a mean with its interval, if it has one."""
     kind = "control" if row.must else part.verdict.replace("untested", "undecided")
     return middle_dot(part.mean, part.half, decimals, kind)
 

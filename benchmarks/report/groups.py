@@ -79,7 +79,6 @@ class Group:
 
     @property
     def without_number(self) -> int:
-        """Return how many seeds were tried and have no number."""
         return sum(record["status"] != "ok" for record in self.outcomes())
 
     @property

@@ -91,7 +91,6 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """Say in a line what the report shows."""
         counted = f"tables: {len(self.shown)}, experiments: {len(self.chosen)}"
         return f"{counted}, records: {self.statuses.total()}"
 
@@ -99,7 +98,6 @@ class Report:
 def read_report(
     names: Sequence[str], results: Path, joining: Sequence[LossSpec] = (), quick: bool = False
 ) -> Report:
-    """Return what the report shows of a folder of results."""
     # own sweeps, the standing comparison, published tables
     ours = sorted(catalogue.table_names(), key=lambda name: not name.startswith("standard-"))
     wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]

@@ -49,7 +49,6 @@ def sentences(**values: Any) -> Any:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Return a page of text by its template."""
     return shared().get_template(template).render(**values)
 
 
@@ -210,7 +209,6 @@ def unmentioned(text: str) -> str:
 
 
 def verdict_text(place: Any) -> str:
-    """Return the verdict on a place, with why there is none."""
     notes = "; ".join(filter(None, (place.why, place.failure)))
     return place.verdict + (f" ({notes})" if notes else "")
 

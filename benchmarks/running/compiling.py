@@ -146,5 +146,4 @@ def refill(held: Any, batch: Any) -> None:
 
 
 def values(batch: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a batch with their values."""
     return ((field.name, getattr(batch, field.name)) for field in fields(batch))

@@ -358,14 +358,12 @@ def data_hashes(domain: AnyDomain) -> tuple[str, str]:
 
 
 def contrast_tensors(contrasts: Sequence[Contrast]) -> list[Tensor]:
-    """Return all tensors of the contrasts."""
     values = [getattr(contrast, f.name) for contrast in contrasts for f in fields(contrast)]
     values += [view for contrast in contrasts for view in contrast.views or ()]
     return [value for value in values if isinstance(value, Tensor)]
 
 
 def equal_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    """Return whether tensors have the same bits."""
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 

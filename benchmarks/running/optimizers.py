@@ -95,7 +95,6 @@ def moments_of(optimizer: optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_moments(optimizer: optim.Optimizer, named: Mapping[str, Tensor]) -> None:
-    """Give the optimizer the moments that `moments_of` has named."""
     trained = [p for group in optimizer.param_groups for p in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in named.items():

@@ -112,7 +112,6 @@ def train(
 
 
 def step_loss(loss: Loss, contrasts: Sequence[Contrast]) -> Tensor:
-    """Return the loss of a step."""
     with keep_settings(loss.name), keep_streams():
         value = torch.stack([loss(contrast) for contrast in contrasts]).sum()
     if not value.requires_grad:

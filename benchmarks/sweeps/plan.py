@@ -283,7 +283,6 @@ def forecast_line(plan: Plan, costs: Costs) -> str:
 
 
 def state_counts(work: Sequence[Task]) -> str:
-    """Return how many cells are in which state."""
     counts = Counter(task.state for task in work)
     shown = (state for state in get_args(State) if counts[state] or state in ("done", "missing"))
     return ", ".join(f"{counts[state]} {state}" for state in shown)

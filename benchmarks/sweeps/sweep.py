@@ -343,14 +343,12 @@ class Sweep:
 
 
 def outcome_line(task: Task, reply: Reply) -> str:
-    """A line of the log."""
     took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
     return f"{task.label}, seed {task.seed}: {reply['status']}{took}{why}"
 
 
 def join_threads(threads: Iterable[threading.Thread]) -> None:
-    """Wait for all of them."""
     for thread in threads:
         thread.join()
 

@@ -36,7 +36,6 @@ class Finding:
 
     @property
     def cells(self) -> list[str]:
-        """Return the cells of the finding's line."""
         value = f"{self.what}: {self.ours}"
         return {
             SAME: [value, self.source],

@@ -100,7 +100,6 @@ def check_parts(file: schema.SweepFile, document: Document) -> None:
 
 
 def extended_facts(file: schema.SweepFile, base: Table) -> dict[str, Any]:
-    """Return what a table takes from the one that it extends."""
     own = ("sweep", "apart", "tiny")
     facts = {name: value for name, value in base if name not in own}
     return facts | {"title": file.title or f"{base.title}, extended"}
@@ -241,7 +240,6 @@ def titled(entry: Entry, what: str, values: str) -> tuple[str, dict[str, schema.
 
 
 def listed_rows(file: schema.SweepFile, document: Document) -> list[schema.Row]:
-    """Return the rows of the losses that a file lists."""
     rows: list[schema.Row] = []
     for i, entry in enumerate(file.losses):
         with document.at("losses", i):
@@ -303,7 +301,6 @@ def has_loss(row: schema.Row, loss: LossSpec) -> bool:
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Raise if a name is there twice."""
     double = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if double is not None:
         raise UserError(f"{what} {double} is listed twice: remove one")

@@ -26,7 +26,6 @@ class Grid:
 
     @cached_property
     def settings(self) -> list[Setting]:
-        """Return the settings that are tried."""
         size = size_of(self.values)
         if size < self.count:
             raise UserError(f"{self.name} has {size} settings for {self.count} trials: extend it")

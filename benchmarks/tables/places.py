@@ -70,7 +70,6 @@ def plain_place(row: Row, setup: Setup) -> Place:
 
 
 def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
-    """Return a row's grid in a column."""
     return {**row.grid, **row.grid_by_column.get(setup.column, {})}
 
 

@@ -48,11 +48,9 @@ class Statement(Strict):
 
     @property
     def partial(self) -> bool:
-        """Return whether it is of some places only."""
         return bool(self.rows or self.columns or self.datasets)
 
     def holds(self, row: str, column: str, domain: str, dataset: str) -> bool:
-        """Return whether the statement is about that place."""
         return all(
             not named or here in named
             for named, here in (

@@ -65,7 +65,6 @@ def check_domains(file: PublishedTable, document: Document) -> None:
 
 
 def check_named(document: Document, named: Iterable[Named]) -> None:
-    """Raise for a name that names nothing."""
     for where, what, names, known in named:
         for k, name in enumerate(names):
             if name not in known:

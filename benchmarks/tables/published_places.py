@@ -23,7 +23,6 @@ class PublishedPlace:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Return the names of row and column."""
         return self.line.name, self.cell.column
 
     @property
@@ -80,7 +79,6 @@ class PublishedPlace:
 
     @cached_property
     def statements(self) -> list[Statement]:
-        """Return the statements that hold here."""
         place = *self.names, self.work.domain, self.work.dataset
         return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
 

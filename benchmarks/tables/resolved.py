@@ -65,7 +65,6 @@ class ResolvedCell:
 
     @property
     def has_run(self) -> bool:
-        """Return whether there is a result, or a failed run."""
         return bool(self.ok or self.failed)
 
     @cached_property

@@ -73,7 +73,6 @@ class Finalists:
 
     @property
     def settings(self) -> Sequence[Setting]:
-        """Return settings that no score decides."""
         return self.space.settings
 
     def ask(self, scores: Scores) -> Choice:

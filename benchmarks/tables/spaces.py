@@ -75,7 +75,6 @@ class Space:
         return {**describe(self.loss.name).params, **self.loss.params}
 
     def at(self, shares: Sequence[float]) -> Setting:
-        """Return the setting at shares of the ranges."""
         params = {
             name: value_at(share, range_, self.fixed, name)
             for share, (name, range_) in zip(shares, self.ranges.items(), strict=True)
@@ -83,7 +82,6 @@ class Space:
         return self.setting(params, rounded(self.lr * params.pop(RATE)))
 
     def setting(self, params: Mapping[str, Any], rate: float) -> Setting:
-        """Return a setting of the loss at a learning rate."""
         return Setting({**self.loss.params, **params}, {"lr": rate})
 
 
