@@ -1,16 +1,13 @@
 """Turn numbers and verdicts into words: the templates, and the filters that they share."""
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from math import inf, isfinite
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, bccache
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).with_name("templates")
 MAX_NAMES = 4  # names in one list of the answer
 HASH_SHOWN = 12  # digits of a data hash
-MAX_TITLE = 60  # characters of a page's title
 
 
 def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
@@ -57,28 +53,6 @@ def drawn(figure: Any) -> str:
     return shared(autoescape=True).get_template("figure.svg.j2").render(figure=figure)
 
 
-class Compiled(FileSystemBytecodeCache):
-    """Keep compiled templates beside them, where Python keeps the modules that it compiles.
-
-    Compiling them is a fifth of the time of a table.
-    """
-
-    def dump_bytecode(self, bucket: bccache.Bucket) -> None:
-        """Write a compiled template, unless the folder cannot be written."""
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
-def compiled(*options: object) -> Compiled | None:
-    """Return the templates that are compiled with such options by this very module, if it may."""
-    folder, of = TEMPLATES / "__pycache__", (*options, Path(__file__).stat().st_mtime_ns)
-    with suppress(OSError):
-        if not sys.dont_write_bytecode:
-            folder.mkdir(exist_ok=True)
-            return Compiled(str(folder), f"{'-'.join(map(str, of))}-%s.cache")
-    return None
-
-
 def environment(
     autoescape: bool = False, finalize: Callable[[Any], Any] | None = None
 ) -> Environment:
@@ -90,9 +64,8 @@ def environment(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=compiled(autoescape, finalize is not None),
     )
-    filters = [signed, number, names, turned, listed, short, flat, paragraphs, setting]
+    filters = [signed, number, names, turned, listed, flat, paragraphs, setting]
     made.filters |= {used.__name__: used for used in [*filters, unmentioned, tallied]}
     made.filters |= {"p": p_text, "s": plural, "verdict": verdict_text, "cell": escaped_cell}
     made.filters |= {"table": markdown_table, "tex": latex_text, "near_infonce": near_infonce}
@@ -137,19 +110,6 @@ def turned(choices: Mapping[str, str]) -> str:
 def listed(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
     """Return all names in a sentence."""
     return ", ".join(one_line(str(text(thing)).strip()) for thing in things)
-
-
-def short(title: str) -> str:
-    """Return a title of at most 60 characters: what stands before a colon, comma or bracket.
-
-    >>> short("Graphs, unsupervised (%)"), short("one word and " * 5)
-    ('Graphs, unsupervised (%)', 'One word and one word and one word and one word and one …')
-    """
-    ends = [match.start() for match in re.finditer(r"[:,(]| after ", title)]
-    if len(title) > MAX_TITLE:
-        end = max((e for e in ends if e <= MAX_TITLE), default=None)
-        title = shorten(title[:end], MAX_TITLE, placeholder=" …")
-    return title[:1].upper() + title[1:]
 
 
 def number(value: float | None, decimals: int) -> str:

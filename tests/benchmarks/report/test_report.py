@@ -5,7 +5,6 @@ What it shows, what it says of what is missing, and that nothing in it is run or
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.report import site, words
+from contrastbench.benchmarks.report import site
 from contrastbench.benchmarks.report.groups import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
@@ -299,24 +298,3 @@ def test_a_file_of_somebody_else_is_never_replaced(filled: Path) -> None:
         report.write_report(["small"], filled, folder)
     assert [path.name for path in folder.iterdir()] == ["index.html"]
     assert (folder / "index.html").read_text() == "mine"
-
-
-def test_a_template_is_compiled_once_for_each_way_to_escape(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(words, "TEMPLATES", tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    kept = tmp_path / "__pycache__"
-
-    def shown(text: str) -> list[str]:
-        (tmp_path / "a.j2").write_text(text)
-        return [words.environment(way).get_template("a.j2").render(x="<") for way in (False, True)]
-
-    assert shown("{{ x }}") == ["<", "&lt;"]
-    with monkeypatch.context() as without:
-        without.delattr(words.Environment, "compile")
-        assert shown("{{ x }}") == ["<", "&lt;"]
-    assert shown("{{ x }}{{ x }}") == ["<<", "&lt;&lt;"]
-    shutil.rmtree(kept)
-    kept.write_text("no folder")
-    assert shown("{{ x }}!") == ["<!", "&lt;!"]
