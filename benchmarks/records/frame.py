@@ -10,7 +10,7 @@ They lie beside downloads, not beside packs: what comes with somebody's records 
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -42,21 +42,23 @@ def path_of(pack: Path) -> Path:
     return folder().joinpath(*map(store.file_name, pack.parts[-3:-1]), f"{pack.stem}-{rules()}")
 
 
-def load(path: Path) -> list[bytes]:
-    """Return the lines of a frame; none where there is no whole one."""
+def kept(pack: Path, make: Callable[[], list[bytes]]) -> list[bytes]:
+    """Return the lines of a pack's frame; where there is no whole one they are made, and kept.
+
+    Frames of a month ago go then. A cache folder that cannot be written keeps none.
+    """
+    path = path_of(pack)
     with suppress(OSError):
         digest, *lines = path.read_bytes().split(b"\n")
-        return lines if digest == digest_of(lines) else []
-    return []
-
-
-def save(path: Path, lines: Sequence[bytes]) -> None:
-    """Write a frame and remove old ones of the data set, if the cache folder can be written."""
+        if digest == digest_of(lines):
+            return lines
+    lines = make()
     with suppress(OSError):
         download.write_whole(path, b"\n".join([digest_of(lines), *lines]))
         for other in path.parent.iterdir():
             if other.stat().st_mtime < time.time() - KEPT_SECONDS:
                 other.unlink()
+    return lines
 
 
 def digest_of(lines: Sequence[bytes]) -> bytes:

@@ -174,12 +174,9 @@ class Pack:
 
     @cached_property
     def lines(self) -> dict[str, bytes]:
-        """Return the lines of the frame by loss; where there is none, make it of the whole pack."""
-        path = frame.path_of(self.path)
-        lines = frame.load(path)
-        if len(lines) != len(self.folders):
-            lines = [frame.framed(dict(self.valid_records(folder))) for folder in self.folders]
-            frame.save(path, lines)
+        """Return the lines of the frame by loss; where there is none, the whole pack is read."""
+        valid = (dict(self.valid_records(folder)) for folder in self.folders)
+        lines = frame.kept(self.path, lambda: [*map(frame.framed, valid)])
         return dict(zip(self.folders, lines, strict=True))
 
     def valid_records(self, folder: str) -> Iterator[tuple[str, Record]]:

@@ -97,7 +97,7 @@ def stored_in(folder: Path) -> list[Stored]:
     def both_kinds() -> list[Stored]:
         packed = [
             Stored(folder, name, pack)
-            for pack in packs.packs_of(folder.parent)
+            for pack in remembered(folder.parent, lambda: packs.packs_of(folder.parent))
             for name in pack.folders.get(folder.name, ())
         ]
         loose = (Stored(folder, name) for name in loose_files(folder))
@@ -171,8 +171,8 @@ def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Rec
         first, ours = listed.setdefault(stored.name, (stored, record))
         if ours is not record and (wrong := difference(ours, record, first.where, stored.where)):
             raise UserError(f"{first.path}: {wrong}: remove one of them")
-        both = (first, ours), (stored, record)
-        listed[stored.name] = max(both, key=lambda pair: fullness(pair[1]))
+        if fullness(record) > fullness(ours):
+            listed[stored.name] = stored, record
     return list(listed.values())
 
 
