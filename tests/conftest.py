@@ -36,7 +36,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Frames of packs that go when the tests end."""
     folder = tmp_path_factory.mktemp("frames")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contrastbench.benchmarks.records.frame.folder", lambda: folder)
+        patch.setattr("contrastbench.benchmarks.records.frame.cache_folder", lambda: folder)
         yield
 
 

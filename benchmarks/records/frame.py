@@ -20,14 +20,9 @@ from pydantic_core import from_json, to_json
 
 from contrastbench.benchmarks.records import schema, store
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.domains import download
+from contrastbench.domains.download import cache_folder, write_whole
 
 KEPT_SECONDS = 30 * 24 * 3600.0  # of frames, of which packs may be gone
-
-
-def folder() -> Path:
-    """Return where frames are kept."""
-    return download.cache_folder() / "frames"
 
 
 @cache
@@ -39,7 +34,8 @@ def rules() -> str:
 
 def path_of(pack: Path) -> Path:
     """Return where the frame of a pack is."""
-    return folder().joinpath(*map(store.file_name, pack.parts[-3:-1]), f"{pack.stem}-{rules()}")
+    folders = map(store.file_name, pack.parts[-3:-1])
+    return cache_folder().joinpath("frames", *folders, f"{pack.stem}-{rules()}")
 
 
 def kept(pack: Path, make: Callable[[], list[bytes]]) -> list[bytes]:
@@ -49,20 +45,17 @@ def kept(pack: Path, make: Callable[[], list[bytes]]) -> list[bytes]:
     """
     path = path_of(pack)
     with suppress(OSError):
-        digest, *lines = path.read_bytes().split(b"\n")
-        if digest == digest_of(lines):
-            return lines
+        data = path.read_bytes()
+        if data[:32] == hashlib.sha256(data[32:]).digest():
+            return data[32:].split(b"\n")
     lines = make()
+    data = b"\n".join(lines)
     with suppress(OSError):
-        download.write_whole(path, b"\n".join([digest_of(lines), *lines]))
+        write_whole(path, hashlib.sha256(data).digest() + data)
         for other in path.parent.iterdir():
             if other.stat().st_mtime < time.time() - KEPT_SECONDS:
                 other.unlink()
     return lines
-
-
-def digest_of(lines: Sequence[bytes]) -> bytes:
-    return hashlib.sha256(b"\n".join(lines)).hexdigest().encode()
 
 
 def framed(records: Mapping[str, Record]) -> bytes:

@@ -169,7 +169,9 @@ def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Rec
     listed: dict[str, tuple[Stored, Record]] = {}
     for stored, record in records:
         first, ours = listed.setdefault(stored.name, (stored, record))
-        if ours is not record and (wrong := difference(ours, record, first.where, stored.where)):
+        if ours is record:
+            continue
+        if wrong := difference(ours, record, first.where, stored.where):
             raise UserError(f"{first.path}: {wrong}: remove one of them")
         if fullness(record) > fullness(ours):
             listed[stored.name] = stored, record
