@@ -170,10 +170,20 @@ def usage(error: Exception) -> str:
     choices = getattr(getattr(error, "param", None), "help", None)
     if pair := recipe_pair(error):
         return f"{message.partition(' (')[0].rstrip('.')}: did you mean --recipe {pair}?"
-    missing = type(error).__name__ == "MissingParameter"
+    kind = type(error).__name__
+    unknown = getattr(error, "option_name", "") if kind == "NoSuchOption" else ""
+    if takers := commands_with(unknown):
+        return f"{message.rstrip('.')} here; known to bench {takers}"
+    missing = kind == "MissingParameter"
     if re.fullmatch(r"No such command '[^']*'\.?", message):
         return f"{message.rstrip('.')}: --help lists all commands"
     return f"{message.rstrip('.')}: {choices}" if missing and choices else message
+
+
+def commands_with(option: str) -> str:
+    """Return the names of the commands that take an option."""
+    words = {n: [word for param in c.params for word in param.opts] for n, c in Commands().items()}
+    return ", ".join(name for name, known in words.items() if option in known)
 
 
 def recipe_pair(error: Exception) -> str:

@@ -66,6 +66,7 @@ MISTAKES = [
     ([*RUN, "--epochs", "3"], "No such option: --epochs: did you mean --recipe epochs=3?"),
     ([*RUN, "--weight-decay=0.1"], "did you mean --recipe weight_decay=0.1?"),
     (["sweep", "smoke", "--epochs", "3"], "No such option: --epochs"),
+    (["compare", "smoke", "--only", "loss=hcl"], "--only here; known to bench sweep, plan"),
     ([*RUN, "--set", "mu=1e308"], "params has 1e+308 (a number in bounds, or a text of one"),
     ([*RUN, "--results", ""], "the value of --results is empty: give one, or leave it out"),
     (["table", ""], "an argument is empty: give one, or leave it out"),
