@@ -121,14 +121,14 @@ def tails(scores: Scores) -> Tensor:
 def largest(x: Tensor, k: int) -> Tensor:
     """(a, k) the largest of each row of x, which are falling.
 
-    NumPy's partition and sort on a CPU take a fifth of the time of torch's.
+    NumPy's partition and sort on a CPU take a fifth of the time of torch's. No gradient flows.
 
     >>> largest(torch.tensor([[1.0, 3.0, -math.inf, 2.0]]), 2)
     tensor([[3., 2.]])
     """
     if x.device.type != "cpu":
         return x.topk(k, dim=1).values
-    rows = x.neg().numpy()
+    rows = x.detach().neg().numpy()
     rows.partition(k - 1, axis=1)
     rows[:, :k].sort(axis=1)
     return torch.from_numpy(rows[:, :k]).neg()

@@ -221,10 +221,12 @@ def test_sweeps(undertaker: Lives, ram: Path, killed: Report) -> None:
             lives = [("sweep", str(folder), f"{rng.random()}", 0.04) for _ in range(2)]
             died = undertaker(*((*life, rng.uniform(0, 4 * alive)) for life in lives))
             wait_for_workers(folder)
-            kills += sum(map(os.WIFSIGNALED, died)) + len(list(folder.glob("dead-*")))
-            for path in folder.glob("dead-*"):
+            dead = list(folder.glob("dead-*"))
+            kills += sum(map(os.WIFSIGNALED, died)) + len(dead)
+            hits += sum(path.name.endswith("-within") for path in dead)
+            for path in dead:
                 path.unlink()
-            hits += unfinished(folder, remove=True)
+            unfinished(folder, remove=True)
             assert contents(folder / "results/runs").items() <= expected.items()
         if enough("sweeps", kills, hits):
             break

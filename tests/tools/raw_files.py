@@ -178,8 +178,8 @@ FOOD = {
         for k, part in enumerate(("train", "test"))
     },
 }
-ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
-CSV = ("a,colour,y\n" + ROWS).encode()
+COLOURS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
+CSV = ("a,colour,y\n" + COLOURS).encode()
 PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
 TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
 ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()

@@ -1,6 +1,6 @@
 """A sweep's worker whose cells are nothing but a write, and which SIGKILL ends soon.
 
-Its argument says how many seconds after it got its first cell; without one it lives on. Beside the
+Its argument says how many seconds after its first write begins; without one it lives on. Beside the
 results it leaves a file for each death.
 """
 
@@ -23,17 +23,18 @@ def run(
     experiment: Experiment, seed: int, options: Options, *_cores_and_turn: Any
 ) -> tuple[Any, Path]:
     """The runner's, without a training."""
-    if sys.argv[1:]:
-        threading.Timer(float(sys.argv.pop()), die, (options.results.parent,)).start()
     record = record_of(experiment, seed)
     path = store.record_path(options.results, record)
+    if sys.argv[1:]:
+        threading.Timer(float(sys.argv.pop()), die, (options.results,)).start()
     store.publish_record(record, path)
     return record, path
 
 
-def die(folder: Path) -> None:
-    """Whatever it is at."""
-    (folder / f"dead-{os.getpid()}").touch()
+def die(results: Path) -> None:
+    """Whatever it is at, of which the name of a file says whether it is a write."""
+    within = any(results.rglob(f".*.{os.getpid()}.*"))  # whoever writes next removes it
+    (results.parent / f"dead-{os.getpid()}{'-within' * within}").touch()
     os.kill(os.getpid(), signal.SIGKILL)
 
 

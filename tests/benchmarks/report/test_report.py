@@ -252,11 +252,14 @@ def test_a_mistake_is_one_line(
 
 
 def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "contrastbench.benchmarks.report.site")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for page in ("site", "losses"):
+        monkeypatch.delitem(sys.modules, f"contrastbench.benchmarks.report.{page}")
+    monkeypatch.delattr(report, "losses")
+    monkeypatch.delitem(sys.modules, "latex2mathml.converter")
+    monkeypatch.setitem(sys.modules, "latex2mathml", None)
     with pytest.raises(
         UserError,
-        match=r'needs jinja2, which is not installed: pip install "contrastbench\[report\]"',
+        match=r'needs latex2mathml[.a-z]*, which is not installed: pip install "contrastbench\[report\]"',
     ):
         report.write_report([], tmp_path, tmp_path / "report.html")
 
