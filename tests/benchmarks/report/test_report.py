@@ -257,10 +257,8 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delattr(report, "losses")
     monkeypatch.delitem(sys.modules, "latex2mathml.converter")
     monkeypatch.setitem(sys.modules, "latex2mathml", None)
-    with pytest.raises(
-        UserError,
-        match=r'needs latex2mathml[.a-z]*, which is not installed: pip install "contrastbench\[report\]"',
-    ):
+    line = r'needs latex2mathml[.a-z]*, which .*: pip install "contrastbench\[report\]"'
+    with pytest.raises(UserError, match=line):
         report.write_report([], tmp_path, tmp_path / "report.html")
 
 
