@@ -1,13 +1,11 @@
 """The difference alignment regularisation of DASL."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import threshold
 
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
@@ -16,7 +14,6 @@ from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.ranges import Choice, declare
 
 EXACT = "donot_use_mm_for_euclid_dist"  # products would cancel where two are nearly alike
-NEAREST = 1e-13  # squared: what is nearer is less than float32 tells unit rows apart
 PARTS = 16  # of the rows, at least: each meets the rows after it, and itself twice
 NO_DIFFERENCE = (
     "all anchors are the same sample, so no difference can be aligned: use another batch"
@@ -82,25 +79,6 @@ def first_order(contrast: Contrast, form: str) -> tuple[Tensor, Tensor]:
     return z[start] - z[1:], ids[start] != ids[1:]
 
 
-def distances_among(x: Tensor) -> Callable[[slice, slice], Tensor]:
-    """Return what gives (a, b) distances of some rows of x from others.
-
-    On a CPU products in float64, of which nothing that float32 holds can cancel, take a seventh of
-    the time of differences.
-    """
-    if x.device.type != "cpu":
-        return lambda rows, others: torch.cdist(x[rows], x[others], compute_mode=EXACT)
-    wide = x.double()
-    squares = wide.square().sum(1)
-
-    def distances(rows: slice, others: slice) -> Tensor:
-        sums = squares[rows].unsqueeze(1) + squares[others]
-        squared = sums.addmm_(wide[rows], wide[others].T, alpha=-2)
-        return threshold(squared, NEAREST, 0).to(x.dtype).sqrt_()
-
-    return distances
-
-
 class TotalLength(torch.autograd.Function):
     """The lengths of the differences between two rows each, added up; and its gradient at once.
 
@@ -110,10 +88,9 @@ class TotalLength(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, apart: Tensor, step: int) -> Tensor:
         total, slope, counts = x.new_zeros(()), torch.zeros_like(x), apart.to(x.dtype)
-        distances = distances_among(x)
         for start in range(0, len(x), step):
             rows, rest = x[start : start + step], x[start:]  # each pair once
-            lengths = distances(slice(start, start + step), slice(start, None)).triu_(1)
+            lengths = torch.cdist(rows, rest, compute_mode=EXACT).triu_(1)
             lengths *= counts[start:]
             lengths *= counts[start : start + step].unsqueeze(1)
             total += lengths.sum()
