@@ -47,14 +47,19 @@ def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     """Write an encoder's weights, with its domain, recipe and other values as JSON."""
-    from safetensors.torch import save
-
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    whole = save({key: x.cpu().contiguous() for key, x in weights.items()})
-    # safetensors itself would write a file that its owner alone can read
-    (folder / EXPORTED_WEIGHTS).write_bytes(whole)
+    write_tensors(folder / EXPORTED_WEIGHTS, weights)
+
+
+def write_tensors(
+    path: Path, tensors: "Mapping[str, Tensor]", about: dict[str, str] | None = None
+) -> None:
+    """Write tensors with the modes of other files; safetensors' own are for their owner alone."""
+    from safetensors.torch import save
+
+    path.write_bytes(save({key: x.cpu().contiguous() for key, x in tensors.items()}, about))
 
 
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from contrastbench.domains.exported import EXPORT_FIX
+from contrastbench.domains.exported import EXPORT_FIX, write_tensors
 from contrastbench.domains.reading import reading
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.logistic import regularised
@@ -45,9 +44,8 @@ def write_probe(
     scores = scores[:, seen] / (2 if seen.sum() == 2 else 1)  # of two classes: a score and minus it
     numbers = seen.nonzero().flatten().tolist()
     names = [str(classes[k]) if k < len(classes) else str(k) for k in numbers]
-    tensors = {"weight": (scores[1:] - scores[0]).contiguous(), "bias": scores[0].contiguous()}
-    # safetensors itself would write a file that its owner alone can read
-    (folder / FILE).write_bytes(save(tensors, {"classes": json.dumps(names)}))
+    tensors = {"weight": scores[1:] - scores[0], "bias": scores[0]}
+    write_tensors(folder / FILE, tensors, {"classes": json.dumps(names)})
 
 
 def read_probe(folder: Path) -> Probe:

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import EXPORT_FIX, Listed, no_export
+from contrastbench.domains.exported import EXPORT_FIX, Listed, no_export, write_tensors
 from contrastbench.domains.reading import contents, reading, refuse
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint, quiet
 from contrastbench.domains.sentence.data import lines_of
@@ -126,11 +125,8 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
         folder / "config.json",
         {"in_features": width, "out_features": width, "bias": True, "activation_function": tanh},
     )
-    weights = {
-        f"linear.{key}": tensor.cpu().contiguous()
-        for key, tensor in head.dense.state_dict().items()
-    }
-    (folder / "model.safetensors").write_bytes(save(weights))
+    weights = {f"linear.{key}": tensor for key, tensor in head.dense.state_dict().items()}
+    write_tensors(folder / "model.safetensors", weights)
 
 
 def write_json(path: Path, value: Any) -> None:
