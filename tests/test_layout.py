@@ -18,7 +18,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def imports(path: Path) -> set[str]:
-    """Modules of this package that a file imports."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -123,12 +122,10 @@ def test_no_arrow_points_up(folder: str) -> None:
 
 
 def files_of(folder: str) -> list[Path]:
-    """Return the sources in a folder and its folders."""
     return [path for path in SOURCES if path.is_relative_to(ROOT / folder)]
 
 
 def floor_of(folder: str, module: str) -> str:
-    """Return the room or the module of a folder that a module is in or is."""
     name = module.removeprefix(folder.replace("/", ".")).lstrip(".").partition(".")[0]
     return name or "__init__"
 

@@ -9,7 +9,6 @@ import pytest
 
 @pytest.fixture
 def found(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Says what was attacked how often, and what came of it."""
     return lambda text: record_property("attack", text)
 
 

@@ -38,8 +38,6 @@ MOST = 1 << 20  # bytes that the readers take here
 
 
 class Reader(NamedTuple):
-    """What a zip or a tar is read by."""
-
     file: str  # the archive's name
     files: hostile.Files
     read: Callable[[Path], str]  # its content's hash, of the folder that has the archive
@@ -68,7 +66,6 @@ def senteval_files(folder: Path) -> hostile.Files:
 def readers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: None
 ) -> Iterator[dict[str, Reader]]:
-    """Return the readers of small data sets, which take at most a megabyte."""
     for module in (reading, archives, sentences, own_images):
         monkeypatch.setattr(module, "UNPACKED", MOST)
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
@@ -109,7 +106,6 @@ def besiege(
     squeeze: Callable[[bytes], bytes],
     root: Path,
 ) -> None:
-    """Try all tricks on a reader."""
     canary, data = root / "canary", root / "a/data"
     canary.mkdir(parents=True)
     data.mkdir(parents=True)

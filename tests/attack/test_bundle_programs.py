@@ -102,7 +102,6 @@ UNDEFENDED: dict[str, dict[str, str]] = {
 
 
 def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Record:
-    """Run a program as a loss, and return the record that comes back."""
     (cell,) = open_cells(WORK, 0, Options(folder, device="cpu")).cells
     known = {**cell.identity, "loss": "mine"}
     text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=pformat(known))
@@ -182,7 +181,6 @@ def test_what_a_loss_has_started_ends_with_it(
 
 
 def running(word: str) -> list[int]:
-    """Return the processes that have a word in their command."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -192,7 +190,6 @@ def running(word: str) -> list[int]:
 
 
 def cold(monkeypatch: pytest.MonkeyPatch, bubble: bool) -> None:
-    """Start real children, in a bubble or not."""
     monkeypatch.undo()
     if bubble and not confined.can_confine():
         pytest.skip("bubblewrap is missing, or may not confine here")

@@ -42,13 +42,11 @@ def first(about: dict) -> dict:
 
 
 def length(folder: Path, size: int) -> None:
-    """A header that says it is longer."""
     data = (folder / WEIGHTS).read_bytes()
     (folder / WEIGHTS).write_bytes(struct.pack("<Q", size) + data[8:])
 
 
 def config(folder: Path, **keys: object) -> None:
-    """Other keys in the configuration."""
     about = json.loads((folder / CONFIG).read_text())
     (folder / CONFIG).write_text(json.dumps(about | keys))
 

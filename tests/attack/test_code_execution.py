@@ -124,7 +124,6 @@ def untouched(canary: Path) -> bool:
 
 
 def forged(loss: str, params: dict[str, Any], **change: Any) -> Path:
-    """A record in `results` with the right key and checksum that names a loss of no file."""
     work = Experiment("graph", "label-pairs", LossSpec("infonce"), {})
     details = {"folds": [50.0, 50.0], "inner": [50.0, 50.0], "loss_by_epoch": [1.0]}
     change = {"loss": loss, "loss_code": "", "params": params, "details": details, **change}

@@ -199,7 +199,6 @@ def test_degenerate_data(domain: str, tmp_path: Path, found: Callable[[str], Non
 
 
 def done(work: Callable[[], None]) -> bool:
-    """Whether it was done; False: one line says why not."""
     said = []
     try:
         work()

@@ -96,7 +96,6 @@ FILE = {
 
 
 def places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Paths to all that stands in a document."""
     if not isinstance(value, dict | list):
         return []
     inner = value.items() if isinstance(value, dict) else enumerate(value)
@@ -224,7 +223,6 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 
 def check(asked: list[str], said: Said) -> None:
-    """Exit code 0, 1 or 2; a mistake is one line."""
     code, _, err, _ = said
     assert code in (0, 1, 2), (asked, said)
     assert "Traceback" not in err, (asked, err)

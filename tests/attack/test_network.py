@@ -55,7 +55,6 @@ class Server(BaseHTTPRequestHandler):
 
     @property
     def here(self) -> str:
-        """Return the server's address."""
         host, port = self.server.server_address[:2]
         return f"http://{host!s}:{port}"
 
@@ -155,7 +154,6 @@ class Hostile:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
-    """On a port of its own, with an empty cache and little patience."""
     (tmp_path / "secret").write_bytes(BODY)  # the right bytes, from where nobody may take them
     monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(pooch.downloaders, "DEFAULT_TIMEOUT", 0.3)
@@ -171,7 +169,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]
 
 
 def left(cache: Path) -> list[Path]:
-    """The files of the cache."""
     return [path for path in cache.rglob("*") if path.is_file()]
 
 

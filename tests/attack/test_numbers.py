@@ -28,7 +28,6 @@ ROUNDING = 1e-3  # AVX-512 against plain instructions: 4e-4; a change of meaning
 
 
 def moved(known: dict[str, list[float]], now: dict[str, list[float]]) -> Iterator[str]:
-    """Losses whose values differ by more than rounding."""
     for name in known.keys() & now.keys():
         same = len(known[name]) == len(now[name]) and all(
             math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-5)
@@ -146,7 +145,6 @@ def drawn(rng: random.Random, name: str) -> Cell:
 
 
 def start(cells: list[Cell], results: Path, *words: str, **more: str) -> "subprocess.Popen[str]":
-    """Start to run cells in a process of their own."""
     command = [sys.executable, "-P", "-c", WORKER, str(results), *words]
     env = {**os.environ, "OMP_NUM_THREADS": "1", **more}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -169,7 +169,6 @@ class Disk:
         monkeypatch.setattr(checkpoints, "save_file", self.noted(checkpoints.save_file))
 
     def now(self) -> dict[str, tuple[int, bytes]]:
-        """Number and bytes of each file."""
         paths = [Path(self.folder, name) for name in os.listdir(self.folder)]  # noqa: PTH208
         return {path.name: (path.stat().st_ino, path.read_bytes()) for path in paths}
 

@@ -67,7 +67,6 @@ def forged(rng: random.Random, record: store.Record) -> store.Record:
 
 
 def as_file(record: store.Record) -> bytes:
-    """Return a whole file of the record, which may have NaN in it."""
     shape = {"indent": 1, "sort_keys": True, "ensure_ascii": False}
     text = json.dumps(record | {"sha256": "unknown"}, **shape)
     try:
@@ -78,7 +77,6 @@ def as_file(record: store.Record) -> bytes:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether a file has its checksum."""
     with suppress(UserError):
         return bool(store.parsed(data, ""))
     return False

@@ -32,7 +32,6 @@ Report = Callable[[str, int, int], None]
 
 
 def enough(what: str, kills: int, hits: int) -> bool:
-    """Return whether no more kills are needed."""
     further = kills - KILLS[what]
     return further >= 0 and (hits >= kills / 20 or further >= MOST)
 
@@ -53,7 +52,6 @@ def unfinished(folder: Path, remove: bool = False) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The finished files by name."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

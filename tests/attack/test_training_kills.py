@@ -37,7 +37,6 @@ TOOK = ("seconds_training", "seconds_evaluation")  # of a record's details
 
 @pytest.fixture(scope="module")
 def trainee() -> Iterator[Lives]:
-    """Keep a process that forks trainings."""
     with lives(trainees) as living:
         yield living
 
@@ -55,7 +54,6 @@ def outcome(results: Path) -> dict[str, Any] | None:
 
 
 def step(results: Path) -> int:
-    """Return the step of the latest checkpoint."""
     found = [checkpoints.read_checkpoint(path) for path in results.glob("checkpoints/[!.]*")]
     assert None not in found, "a torn checkpoint"
     return max((state["step"] for _, state in filter(None, found)), default=0)
@@ -70,7 +68,6 @@ def swept(results: Path) -> bool:
 
 
 def was_killed(status: int) -> bool:
-    """Whether a life ended by a signal, or as SIGTERM asks for."""
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) in (0, 128 + signal.SIGTERM)
     return status != 0
 
@@ -111,7 +108,6 @@ PATIENCE = 50  # seconds for processes to end, less than a rank has to finish a 
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Lives]:
-    """Keep a process that forks launches."""
     with lives(launches) as living:
         yield living
 

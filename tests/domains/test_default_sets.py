@@ -29,7 +29,6 @@ def score(domain: Any, model: Any) -> float:
 
 @cache
 def untrained(domain: str, **recipe: Any) -> float:
-    """The score of an encoder without a training."""
     one = small(domain, **recipe)
     return score(one, one.model())
 

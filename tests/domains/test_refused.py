@@ -63,7 +63,6 @@ def column(about: dict[str, Any]) -> str:
 
 
 def change(root: Path, base: dict[str, str] | str, changes: dict[str, Any]) -> None:
-    """Write files and what a case makes of them."""
     files: dict[str, Any] = {} if base == "pictures" else dict(base)
     if base == "pictures":
         made_images.folder(root)

@@ -57,7 +57,6 @@ NO_IMPORT = declared(adapter="pointset_wrong:PointDomain")
 
 @pytest.fixture
 def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package with a domain."""
     modules = {
         "pointset": FACE,
         "pointset_domain": "",

@@ -23,7 +23,6 @@ PERF = ["losses", "image", "graph", "sentence"]
 
 
 def run(folder: Path, fails: str = "none", **environment: str) -> tuple[list[str], list[list[str]]]:
-    """Run the script, and return its summary and the words of each command."""
     log, tools = folder / "log", folder / "tools"
     tools.mkdir(exist_ok=True)
     for name in ("python", "nvidia-cuda-mps-control"):

@@ -40,7 +40,6 @@ def views() -> list[torch.Tensor]:
 
 
 def seen(contrast: Contrast) -> list[list[int]]:
-    """Which keys are each anchor's negatives."""
     scores = block_scores(contrast, slice(None))
     return [row.nonzero().flatten().tolist() for row in scores.neg.isfinite()]
 

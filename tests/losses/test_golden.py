@@ -67,7 +67,6 @@ def cases() -> Iterator[Any]:
 
 
 def make(group: Json, case: Json) -> Loss:
-    """The loss in float64, what is learned as the case has it."""
     loss = get_loss(group["loss"], **case["params"]).double()
     for learned, value in case.get("learned", {}).items():
         assert isinstance(getattr(loss, learned), nn.Parameter)

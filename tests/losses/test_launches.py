@@ -25,7 +25,6 @@ LEARNED = Path(__file__).with_name("learned.py")
 
 
 def classes(views: list[Tensor]) -> Tensor:
-    """Return labels of ten classes."""
     return torch.arange(len(views[0]), device=views[0].device) % 10
 
 

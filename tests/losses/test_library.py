@@ -239,7 +239,6 @@ KINDS, SIZE = 5, 6
 
 
 def case(seed: int, **params: float) -> tuple[Loss, Tensor, Tensor]:
-    """A loss with proxies, embeddings, and their classes, of which one is missing in most."""
     torch.manual_seed(seed)
     loss = get_loss("proxy_anchor", **params)
     loss.prepare(KINDS, SIZE)

@@ -266,8 +266,6 @@ def test_a_package_that_was_edited_after_its_import_is_refused(
 
 @pytest.fixture
 def announce(monkeypatch: pytest.MonkeyPatch) -> Announce:
-    """Let a package announce a loss."""
-
     def call(name: str, value: str) -> None:
         theirs = EntryPoint(name, value, "contrastbench.losses")
         monkeypatch.setattr(registry, "entry_points", lambda group: [theirs])
@@ -313,7 +311,6 @@ def test_a_package_cannot_take_a_name_of_ours(announce: Announce, name: str, oth
 
 
 def made(argument: str, body: str = "self.t = t", first: str = "super().__init__()") -> str:
-    """A file with a class whose constructor takes this."""
     head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
     return f"{head}    def __init__(self, {argument}):\n        {first}\n        {body}\n"
 

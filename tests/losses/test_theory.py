@@ -30,7 +30,6 @@ def of_scores(name: str, pos: Tensor = POSITIVE, neg: Tensor = NEGATIVES, **para
 
 
 def weights(name: str, neg: Tensor = NEGATIVES, **params: Any) -> Tensor:
-    """What a loss's gradient puts on each negative."""
     leaf = neg.clone().requires_grad_()
     return torch.autograd.grad(of_scores(name, neg=leaf, **params), leaf)[0]
 

@@ -17,6 +17,5 @@ def trials(table: Table, row: Row, column: str, results: Path = NOWHERE) -> list
 
 
 def chosen(table: Table, row: Row, column: str, results: Path) -> Experiment | str:
-    """Return the experiment that fills the place, or why that is not known."""
     found = decide(table.places[row.name, column], Selection.VALIDATION, results)
     return found.choice.why or found.work

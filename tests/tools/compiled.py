@@ -33,7 +33,6 @@ CASES = {
 
 
 def experiment(domain: str, loss: str, values: dict[str, Any]) -> Experiment:
-    """A few steps of a small network."""
     about = declaration(domain)
     recipe = {**about.tiny, **SMALL[domain], **values}
     return Experiment(domain, about.default, LossSpec(loss), recipe)
@@ -58,7 +57,6 @@ def trained(
     parts: Callable[[AnyDomain, Loss], Sequence[str]] = lambda *_: (),
     checkpoint: Path | None = None,
 ) -> tuple[dict[str, Tensor], History]:
-    """The weights and the history of a training, compiled in these parts."""
     domain = open_domain(work, 0, None, device)
     loss = make_cell_loss(Cell(work, 0, "", {}), domain)
     assert loss is not None

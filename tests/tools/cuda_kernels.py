@@ -77,7 +77,6 @@ RAISING = {name: when for names in NOT_REPEATABLE.values() for name, when in nam
 
 @cache
 def built() -> bool:
-    """Return whether this build of torch holds CUDA's kernels."""
     return has_kernel("aten::mm", "CUDA")
 
 
@@ -106,7 +105,6 @@ def check(func: Any, values: Values, operands: list[Tensor]) -> None:
 
 @cache
 def base(name: str) -> str:
-    """Return the name of an operation without its overload."""
     return name.partition(".")[0]
 
 

@@ -68,7 +68,6 @@ def disk_takes(seconds: float) -> None:
 
 
 def start(module: ModuleType, name: str, *arguments: object) -> int:
-    """A child that does this."""
     pid = os.fork()
     if pid:
         return pid

@@ -34,7 +34,6 @@ def updated(
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Return the entries of the file."""
     return dict(json.loads(file.read_text()))
 
 

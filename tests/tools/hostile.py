@@ -202,7 +202,6 @@ def spoiled(pack: Callable[[Files], bytes], number: int) -> Zip:
 
 
 def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
-    """Return the files other than the first."""
     return [item for item in files.items() if item[0] != first]
 
 
@@ -210,7 +209,6 @@ def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 0) -> Any:
-    """Make the header of a tar member."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size = kind, link, size
     info.devmajor, info.devminor = 1, 5  # /dev/zero
@@ -259,7 +257,6 @@ def pax(text: bytes) -> bytes:
 
 
 def said(key: str, value: str) -> bytes:
-    """A keyword as pax writes it."""
     length = len(key) + len(value) + 3
     length += len(str(length + len(str(length))))
     return f"{length} {key}={value}\n".encode()

@@ -83,7 +83,6 @@ def measured() -> dict[str, Any]:
 
 
 def compute(name: str, pairing: str) -> list[float]:
-    """Return the loss's value and the norm of its gradient by each view."""
     from contrastbench.losses.laws import random_contrasts as drawn
     from contrastbench.losses.laws.assertions import value_and_gradient
 

@@ -111,14 +111,12 @@ def same_distribution(one: Tensor, two: Tensor) -> None:
 
 
 def grey_levels(n: int = 40, classes: int = 4) -> Images:
-    """Noise around a level of grey for each class."""
     labels = torch.arange(n) % classes
     noise = torch.randint(0, 40, (n, 3, 8, 8), generator=torch.Generator().manual_seed(0))
     return Images((noise + 50 * labels.view(-1, 1, 1, 1)).to(torch.uint8), labels)
 
 
 def small_model() -> ImageModel:
-    """A narrow network for images of 8 pixels."""
     torch.manual_seed(0)
     values = {"width": 0.0625, "projection": (8, 6), "size": 8, "precision": "float32"}
     return ImageModel(make_recipe("image", values), 1)

@@ -38,7 +38,6 @@ def made(results: Path, work: Experiment, seed: int, **change: Any) -> Path:
 
 
 def record_of(work: Experiment, seed: int, **change: Any) -> Record:
-    """The record that `made` publishes."""
     outcome = {
         "status": "ok",
         "metrics": {"accuracy": 50.0},

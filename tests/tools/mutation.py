@@ -64,7 +64,6 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def changed(node: ast.AST, **fields: object) -> ast.AST:
-    """Return a copy of a node with other fields."""
     new = copy.copy(node)
     for name, value in fields.items():
         setattr(new, name, value)
@@ -97,7 +96,6 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
 
 
 def put(parent: ast.AST, name: str, index: int | None, node: ast.AST) -> None:
-    """Hang a node where another one hangs."""
     if index is None:
         setattr(parent, name, node)
     else:
@@ -181,7 +179,6 @@ class FirstFailure:
 
 
 def copied(folder: Path) -> Path:
-    """Return a copy of the tree; files that stay as they are share their bytes."""
     tree = folder / "contrastbench"  # whatever the checkout is called
     ignored = shutil.ignore_patterns(".git", ".tox", "*.egg-info")  # compiled files are kept
     shutil.copytree(HERE, tree, ignore=ignored, copy_function=os.link)
@@ -189,7 +186,6 @@ def copied(folder: Path) -> Path:
 
 
 def run_room(room: str, count: int, rng: random.Random, tree: Path, only: str) -> None:
-    """Draw changes in a room, and print what is noticed."""
     sources = {f.relative_to(HERE): f.read_text() for f in sorted((HERE / room).rglob("*.py"))}
     some = {f: text for f, text in sources.items() if only in f.stem}
     drawn = [(f, *one) for f, text in some.items() for one in mutants(text)]

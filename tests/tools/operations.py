@@ -87,7 +87,6 @@ class Operations(NamedTuple):
 
     @property
     def all(self) -> float:
-        """Return the operations of training and evaluation together."""
         return self.training + self.evaluation
 
 
@@ -179,7 +178,6 @@ def few_by_class(recipe: Any) -> dict[str, Any]:
 
 @cache
 def nodes_of_stand_in() -> float:
-    """Nodes of a graph of the embedded set, in the mean."""
     recipe = declaration("graph").recipe()
     adapter: Any = domain_class("graph")(STAND_INS["graph"], recipe, 0, None, CPU)
     return len(adapter.graphs.x) / len(adapter.graphs)
@@ -217,7 +215,6 @@ def product(one: Tensor, other: Tensor, *_: Any, **__: Any) -> int:
 
 
 def sum_and_product(_: Tensor, one: Tensor, other: Tensor, *__: Any, **___: Any) -> int:
-    """Count the operations of a matrix product that is added to another matrix."""
     return product(one, other)
 
 

@@ -15,28 +15,22 @@ Attributes = dict[str, str | None]
 
 
 class Element:
-    """An element with what is in it."""
-
     def __init__(self, tag: str, attributes: Attributes, within: "Element | None") -> None:
         self.tag, self.attributes, self.within = tag, attributes, within
         self.children: list[Element] = []
         self.text = ""
 
     def all(self, *tags: str) -> Iterator["Element"]:
-        """Yield the elements within that have one of these tags; all without tags."""
         for child in self.children:
             if not tags or child.tag in tags:
                 yield child
             yield from child.all(*tags)
 
     def words(self) -> str:
-        """Return the text of the element and of those within."""
         return self.text + "".join(child.words() for child in self.children)
 
 
 class Tree(HTMLParser):
-    """A page as elements."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.root = self.here = Element("", {}, None)
@@ -64,7 +58,6 @@ class Tree(HTMLParser):
 
 
 def problems(files: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with the pages of a folder, given its files by path."""
     trees = {name: Tree(text) for name, text in files.items() if name.endswith(".html")}
     ids = {name: ids_of(tree) for name, tree in trees.items()}
     for name, tree in trees.items():
@@ -80,18 +73,15 @@ def problems(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def ids_of(tree: Tree) -> Counter[str]:
-    """Count the ids of a page."""
     return Counter(str(one.attributes["id"]) for one in tree.root.all() if "id" in one.attributes)
 
 
 def size(text: str) -> Iterator[str]:
-    """Yield a page's size if it is too large."""
     if (length := len(text.encode())) >= LARGEST:
         yield f"{length} bytes"
 
 
 def twice(ids: Counter[str]) -> Iterator[str]:
-    """Yield the ids that several elements have."""
     yield from (f"the id {name} is there {n} times" for name, n in ids.items() if n > 1)
 
 
@@ -122,7 +112,6 @@ def landmarks(root: Element) -> Iterator[str]:
 
 
 def headings(root: Element) -> Iterator[str]:
-    """Yield the headings that leave out a level, or have no text."""
     level = 0
     for one in root.all():
         if HEADING.fullmatch(one.tag):
@@ -185,5 +174,4 @@ def links(
 
 
 def squeezed(text: str) -> str:
-    """Return a text with single spaces."""
     return re.sub(r"\s+", " ", text)

@@ -30,19 +30,16 @@ class Figures(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Return all pages for users and contributors."""
     return sorted(path for pattern in PAGES for path in ROOT.glob(pattern))
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs and list items of a page, each on one line."""
     text = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", NOT_READ.sub("\n\n", text))
     blocks = re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )", re.sub(r"`[^`]*`", "code", text))
     return [" ".join(block.split()).lstrip("-* ") for block in blocks if len(block.split()) > 3]
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a page; a colon or semicolon before a capital ends one too."""
     ends = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`(\"'*0-9])")
     found = (sentence for paragraph in paragraphs(text) for sentence in ends.split(paragraph))
     return [sentence for sentence in found if len(sentence.split()) > 1]

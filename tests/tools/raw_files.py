@@ -110,8 +110,6 @@ def tarred(name: str, made: Files, mode: Any = "w:gz") -> Callable[[Path], Any]:
 
 
 def saved(columns: dict[str, list[Any]]) -> Callable[[Path], Any]:
-    """A folder of the `datasets` library."""
-
     def make(root: Path) -> None:
         import datasets
 
@@ -403,7 +401,6 @@ def declared_readers() -> Iterator[dict[str, Any]]:
 
 
 def readers() -> set[object]:
-    """All that there are."""
     listed: list[dict[str, Any]] = [
         *(own_graphs.READERS, own_images.READERS, own_sentences.READERS, own_tables.READERS),
         *declared_readers(),

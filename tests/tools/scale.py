@@ -19,7 +19,6 @@ SHARES = "| paper | domain | hours, one card |\n| --- | --- | --- |\n"
 
 
 def main() -> None:
-    """Count the operations of all tables that papers printed and that can be run."""
     rows, shares = list[tuple[str, ...]](), dict[tuple[str, str], dict[str, float]]()
     for name in (name for name in catalogue.table_names() if "-table" in name):
         try:
@@ -40,18 +39,15 @@ def main() -> None:
 
 
 def hours_of(work: Experiment) -> float:
-    """Return the hours of one seed, 0 where its operations are not known."""
     counted = operations(work)
     return counted.all / RATE / 3600 if counted else 0.0
 
 
 def in_words(hours: float) -> str:
-    """Return hours with two decimals."""
     return "< 0.01" if 0 < hours < 0.005 else f"{hours:,.2f}"
 
 
 def lines_of(rows: Iterable[tuple[str, ...]]) -> str:
-    """Return the lines of a Markdown table."""
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

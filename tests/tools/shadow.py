@@ -166,14 +166,12 @@ recordings: list[Recording] = []
 
 
 def tensors(values: Sequence[Any]) -> list[Tensor]:
-    """All tensors among values and lists of values."""
     found: list[Tensor] = []
     gather(values, found)
     return found
 
 
 def memories(values: Sequence[Any]) -> list[Any]:
-    """The storages of all tensors among values and lists of values."""
     return [x.untyped_storage() for x in tensors(values)]
 
 
@@ -292,7 +290,6 @@ def raising_late(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_shadow(kwargs: dict[str, Any]) -> bool:
-    """Return whether the result shall be on the device."""
     return torch.device(kwargs["device"]).type == NAME
 
 
@@ -441,7 +438,6 @@ def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Ten
 
 
 def cast(func: Any, types: Callable[[list[Tensor]], torch.dtype], *args: Any, **kwargs: Any) -> Any:
-    """An operation under autocast."""
     floats: list[Tensor] = []
     gather(args, floats)
     gather(kwargs.values(), floats)

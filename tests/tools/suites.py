@@ -58,11 +58,9 @@ class Candidate:
 
     @cached_property
     def trained(self) -> list[Scores]:
-        """Return the settings, the better one first."""
         return sorted((one for one in self.settings if one), key=mean_of, reverse=True)
 
     def below(self, row: str) -> list[float]:
-        """Return how far a control is below InfoNCE, by the seeds that both have."""
         ours, theirs = self.trained[0] if self.trained else {}, self.controls.get(row, {})
         return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
@@ -81,7 +79,6 @@ class Candidate:
 
     @property
     def missing(self) -> str:
-        """Return what lacks seeds."""
         shown = [(f"setting {k + 1}", one) for k, one in enumerate(self.settings)]
         shown += [(row, one) for row, one in self.controls.items() if row not in ANCHORS]
         short = [
@@ -126,7 +123,6 @@ class Candidate:
 
 
 def mean_of(scores: Scores) -> float:
-    """Return the mean over seeds."""
     return fmean(scores.values())
 
 
@@ -156,13 +152,11 @@ def candidates(table: Table, seeds: Sequence[int], results: Path) -> Iterator[Ca
 
 
 def scores_of(resolved: Resolved, line: Line, column: str, seeds: Sequence[int]) -> Scores:
-    """Return the scores of a row in a column by seed."""
     records = line.cells[column].records.items()
     return {seed: shown_value(resolved, column, one) for seed, one in records if seed in seeds}
 
 
 def admission_table(found: Iterable[Candidate]) -> str:
-    """Return the candidates with their verdicts."""
     head = [*HEADER, "verdict", "reason"]
     return "\n".join([markdown_table([head, *(one.cells for one in found)]), "", RULE, ""])
 
@@ -186,7 +180,6 @@ class Condition:
 
 
 def conditions(resolved: Resolved) -> list[Condition]:
-    """Return the conditions of the gate with what the records of a comparison say."""
     table = resolved.table
     controls = {line.control: line for line in resolved.lines if line.control}
     assert baseline_row(resolved).row.loss == "infonce", f"{table.name} has no gate"
@@ -222,7 +215,6 @@ def outcome(one: Comparison | None, seeds: Sequence[int]) -> tuple[bool, str]:
 
 
 def gate_report(found: Sequence[Condition]) -> str:
-    """Return the gate as Markdown."""
     asked = [
         [
             *(one.control, f"{REQUIRED_SHARE[one.control]} %"),
@@ -241,7 +233,6 @@ def gate_report(found: Sequence[Condition]) -> str:
 
 
 def main(what: str, name: str) -> int:
-    """Print what is asked for, and return the exit code."""
     table = load_table(name)
     if what == "admit":
         found = candidates(table, parse_seeds(ADMISSION_SEEDS), RESULTS)

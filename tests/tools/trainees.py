@@ -32,7 +32,6 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def experiment(domain: str) -> Experiment:
-    """Six to ten steps."""
     about = declaration(domain)
     recipe = {**about.tiny, **SMALL, **RECIPES[domain]}
     dataset = "motifs" if domain == "graph" else about.default  # its few classes fill two folds

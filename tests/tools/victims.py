@@ -33,7 +33,6 @@ def prepare() -> None:
 
 
 def publish(results: str, log: str, seeds: list[int]) -> None:
-    """Publish records, and say of each that it is there."""
     with Path(log).open("ab", buffering=0) as said:
         for seed in seeds:
             record = RECORDS[seed]
@@ -42,12 +41,10 @@ def publish(results: str, log: str, seeds: list[int]) -> None:
 
 
 def unite(source: str, results: str) -> None:
-    """Merge records like `bench merge`."""
     merge_records([Path(source)], Path(results))
 
 
 def pack(results: str) -> None:
-    """Pack records like `bench pack`."""
     list(packing.pack(Path(results)))
 
 

@@ -49,19 +49,16 @@ class Row:
 
     @property
     def installed(self) -> bool:
-        """Return whether the package is here in this version."""
         try:
             return version(self.package) == self.version
         except PackageNotFoundError:
             return False
 
     def text(self) -> str:
-        """Return the row with its outcome."""
         return f"{self.key} {outcome(self.words)} | {self.why} |\n"
 
 
 def rows() -> Iterator[Row]:
-    """Yield the rows of the page's table; a new one is written there, without its outcome."""
     _, _, lines = PAGE.read_text(encoding="utf-8").partition(HEAD)
     for line in lines.partition("\n\n")[0].splitlines(keepends=True):
         found = re.fullmatch(r"\| (\S+) (\S+) \| `(.*?)` \|.*\| (.*?) ?\|\n?", line)

@@ -74,7 +74,6 @@ def row(name: str, found: CheckResult) -> str:
 
 
 def rows() -> str:
-    """Return the lines of the whole table."""
     return "".join(row(name, diagnosis(name)) for name in LAWS)
 
 

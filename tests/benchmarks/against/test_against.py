@@ -106,7 +106,6 @@ made = Module(0.5)
 
 @pytest.fixture(autouse=True)
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with losses in own.py."""
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -167,8 +166,6 @@ def test_a_loss_is_equal_to_itself_in_each_pairing(pairing: str) -> None:
 
 
 class Recorder(nn.Module):
-    """A loss that keeps what it was called with."""
-
     def forward(self, *args: object, **kwargs: object) -> Tensor:
         self.args, self.kwargs = args, kwargs
         return torch.zeros((), requires_grad=True)

@@ -119,7 +119,6 @@ def test_tables_and_comparisons_are_what_the_command_line_says(tmp_path: Path) -
 
 
 def rows(text: str) -> list[dict[str, str]]:
-    """The lines of comma-separated text."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
@@ -217,7 +216,6 @@ def test_without_pandas_its_line_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def code_cells() -> list[str]:
-    """The notebook's cells of code."""
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 

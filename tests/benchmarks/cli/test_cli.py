@@ -427,8 +427,6 @@ def test_a_library_that_is_missing_is_named_before_torch_is_imported(
 
 
 class Full(io.StringIO):
-    """A file on a full disk."""
-
     write = full_disk
 
 

@@ -197,7 +197,6 @@ def assert_shards(found: Calls) -> None:
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Return the instructions of the Containerfile, with continued lines joined."""
     text = re.sub(r"^#.*\n", "", lines("Containerfile"), flags=re.MULTILINE)
     joined = text.replace("\\\n", " ").splitlines()
     return [tuple(line.split(None, 1)) for line in joined if line]  # type: ignore[misc]

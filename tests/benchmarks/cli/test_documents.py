@@ -129,7 +129,6 @@ def compared() -> dict[str, dict[str, str]]:
 
 
 def table_of(text: str) -> list[list[str]]:
-    """Return the cells of the lines of tables."""
     return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
 
 

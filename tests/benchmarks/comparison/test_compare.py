@@ -38,7 +38,6 @@ SMALL = small_table(
 
 
 def add(results: Path, row: str, column: str, seed: int, folds: list[float], **change: Any) -> None:
-    """An ok record of a place of the table."""
     work = SMALL.places[row, column].work
     made(
         results,
@@ -50,7 +49,6 @@ def add(results: Path, row: str, column: str, seed: int, folds: list[float], **c
 
 
 def lost(results: Path, row: str, column: str, seed: int, status: str) -> None:
-    """A record without a number."""
     work = SMALL.places[row, column].work
     made(results, work, seed, status=status)
 
@@ -61,7 +59,6 @@ def places(results: Path, baseline: str | None = None, table: Table = SMALL) -> 
 
 
 def shown(results: Path, *about: Any, **more: Any) -> str:
-    """The comparison as text."""
     return render_comparison(resolve(SMALL, None, results), *about, **more)
 
 

@@ -48,14 +48,12 @@ def test_naming_a_loss_of_the_suite_changes_no_verdict(bench, tmp_path: Path) ->
 
 
 def sweep(folder: Path, text: str = SUITE) -> str:
-    """Write a sweep file."""
     path = folder / "mine.yaml"
     path.write_text(text)
     return str(path)
 
 
 def record(folder: Path, name: str, seeds: int, score: float, loss: LossSpec | None = None) -> None:
-    """Make records of a loss that joins, or of the suite's own rows."""
     table = load_table(name, losses=[loss] if loss else [])
     for row in table.rows:
         if (row.name in table.joined) is bool(loss):

@@ -50,7 +50,6 @@ class Study:
         self.noise = np.random.default_rng(0)
 
     def add(self, row: str, column: str, mean: float, seeds: range = range(8), **more: str) -> None:
-        """Add a record of each seed."""
         line = next(one for one in self.table.rows if one.name == row)
         for seed in seeds:
             score = {"accuracy": mean + float(self.noise.normal()) / 2}
@@ -59,7 +58,6 @@ class Study:
             made(self.folder, place.work, seed, metrics=score, **about)
 
     def fill(self, **means: float) -> "Study":
-        """Add the records of rows on all sets."""
         for row, mean in means.items():
             for column in self.table.columns:
                 self.add(row, column, mean)
@@ -67,12 +65,10 @@ class Study:
 
     @property
     def resolved(self) -> Resolved:
-        """Return the table with its records."""
         return resolve(self.table, None, self.folder)
 
     @property
     def verdicts(self) -> Verdicts:
-        """Return what a comparison finds."""
         return compare(self.resolved)
 
 

@@ -40,7 +40,6 @@ def watched(device: torch.device) -> Iterator[None]:
 
 
 def result(name: str, work: DeviceWork = ON_SHADOW) -> CheckResult:
-    """Return what comes of one check."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check_device, "DEVICE_CHECKS", [CHECKS[name]])
         (found,) = run_checks(work)

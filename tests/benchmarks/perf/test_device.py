@@ -208,7 +208,6 @@ def scored(
     dataset: str | None = None,
     data_root: Path | None = None,
 ) -> Evaluation:
-    """Evaluate an untrained model."""
     ready, _ = opened(domain, "infonce", recipe, device, dataset, data_root)
     return ready.evaluate(ready.model())
 

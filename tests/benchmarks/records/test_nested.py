@@ -16,7 +16,6 @@ FOLDS = 10
 
 
 def add(results: Path, trial: int, seed: int, folds: list, inner: list, **change: object) -> None:
-    """A trial's record of a seed."""
     details = {"folds": folds, "inner": inner}
     made(results, TRIALS[trial], seed, **{"details": details, "seconds": 2.0, **change})
 

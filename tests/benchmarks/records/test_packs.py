@@ -53,7 +53,6 @@ def results(loose: Path, tmp_path: Path) -> Path:
 
 
 def contents(results: Path) -> Files:
-    """Every file by its path."""
     return {
         path.relative_to(results).as_posix(): path.read_bytes()
         for path in (results / "runs").rglob("*.*")

@@ -76,7 +76,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Any]:
-    """A headless browser that keeps logs."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -89,7 +88,6 @@ def chrome() -> Iterator[Any]:
 
 @pytest.fixture(params=VIEWS)
 def view(request: pytest.FixtureRequest, chrome: Any) -> Any:
-    """The browser at a width and in a colour scheme."""
     width, scheme = VIEWS[request.param]
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -110,7 +108,6 @@ def page(request: pytest.FixtureRequest, view: Any, site: Path) -> Any:
 
 @pytest.fixture
 def table(view: Any, site: Path) -> Any:
-    """The page of the table."""
     view.get((site / "tables/small.html").as_uri())
     return view
 
@@ -122,7 +119,6 @@ def press(driver: Any, element: Any, key: str) -> None:
 
 
 def requests(driver: Any) -> list[str]:
-    """What the browser has asked for."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [
         m["params"]["request"]["url"]

@@ -54,13 +54,11 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def page(results: Path, *names: str) -> str:
-    """Write the report as one file, and return its text."""
     report.write_report(names, results, results / "report.html", single=True)
     return (results / "report.html").read_text()
 
 
 def pages(results: Path, *names: str) -> dict[str, str]:
-    """Write the report as a folder, and return the texts of its files by path."""
     folder = results / "report"
     report.write_report(names, results, folder)
     paths = (path for path in folder.rglob("*") if path.is_file())
@@ -68,7 +66,6 @@ def pages(results: Path, *names: str) -> dict[str, str]:
 
 
 def links(text: str) -> list[str]:
-    """Return the addresses of all links."""
     return [str(one.attributes["href"]) for one in Tree(text).root.all("a")]
 
 

@@ -27,7 +27,6 @@ domains: {graph: {datasets: [MUTAG, DD, NCI1, PROTEINS, ENZYMES, DHFR, NCI109, P
 
 
 def rows_of(text: str) -> dict[str, str]:
-    """Return the rows of the leaderboard by name, without line breaks."""
     board = text[text.index('<table class="dots"') :].partition("</table>")[0]
     rows = [re.sub(r"\s+", " ", row) for row in board.split("<tr>")[2:]]
     return {re.sub(r"<[^>]*>", "", row.partition("</th>")[0]).strip(): row for row in rows}
@@ -52,7 +51,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(filled: Path) -> dict[str, str]:
-    """Return the files of the report on these results."""
     with one_moment():
         return site.render_site(site.read_report([str(filled / "mine.yaml")], filled), single=False)
 
@@ -200,7 +198,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def site_commands() -> list[str]:
-    """Return the commands of tox that build the site."""
     part = (ROOT / "tox.ini").read_text().partition("[testenv:site]")[2].partition("[testenv")[0]
     return [line.strip() for line in part.partition("commands =")[2].splitlines() if line.strip()]
 

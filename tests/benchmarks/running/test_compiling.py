@@ -25,7 +25,6 @@ SHADOW = shadow()  # before any backward pass of the process
 
 @pytest.fixture(autouse=True)
 def graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs of the shadow device."""
     monkeypatch.setattr(compiling, "capture", capture)
     monkeypatch.setattr(compiling, "beside", lambda work: work())
     monkeypatch.setattr(compiling, "GRAPHS_ON", ("shadow",))

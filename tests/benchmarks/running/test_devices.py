@@ -40,7 +40,6 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A CUDA device as torch tells of one."""
     properties = SimpleNamespace(total_memory=80 * 2**30)
     for name, answer in {
         "get_device_name": "NVIDIA H100",

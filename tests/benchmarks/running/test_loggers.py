@@ -26,7 +26,6 @@ def stub(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Non
 
 
 def run(results: Path, **options: object) -> Record:
-    """Train for two epochs of two steps."""
     work = Experiment("graph", "motifs", LossSpec("adnce"), {"epochs": 2})
     return run_cell(work, 0, Options(results, device="cpu", **options))[0]
 

@@ -112,7 +112,6 @@ def test_a_finished_cell_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def write_classes(path: Path, seed: int, columns: int = 3) -> str:
-    """Write a table of two classes, and return its name as a data set."""
     x = np.random.default_rng(seed).normal(size=(60, columns)).round(3)
     rows = [",".join(map(str, [*row, "yes" if row[0] > 0 else "no"])) for row in x.tolist()]
     header = ",".join([*(f"x{k}" for k in range(columns)), "target"])

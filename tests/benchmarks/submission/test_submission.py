@@ -107,7 +107,6 @@ def install(patch: pytest.MonkeyPatch) -> None:
 
 
 def validated(found: Evaluation) -> Evaluation:
-    """Return an evaluation by which trials can be chosen."""
     about = {
         "samples": {"train": 4, "test": 2},
         "test_part": "redrawn",
@@ -134,7 +133,6 @@ def submitted(bench: Callable[..., Any]) -> Path:
 
 
 def verified(bench: Callable[..., Any], *words: str) -> tuple[int, str]:
-    """Verify with trusted records alone."""
     asked = ["verify", "mine-suite.zip", "suite.yaml", "--trust", "--results", "nothing", *words]
     code, out, err = bench(*asked)
     assert code in (0, 1), err
@@ -142,7 +140,6 @@ def verified(bench: Callable[..., Any], *words: str) -> tuple[int, str]:
 
 
 def forged(change: Callable[[dict[str, Any], Files], None]) -> None:
-    """Write the bundle again, as `change` leaves it."""
     given = bundle.read_bundle(Path("mine-suite.zip"))
     about = given.about.model_dump()
     files = {f"loss/{name}": text.encode() for name, text in given.sources.items()}

@@ -214,7 +214,6 @@ def test_a_rank_in_need_of_memory_is_a_cell_that_ran_out() -> None:
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make five CUDA devices appear visible."""
     names = tuple(f"cuda:{i}" for i in range(5))
     monkeypatch.setattr(slots, "cuda_devices", lambda: names)
 

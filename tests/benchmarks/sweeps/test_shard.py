@@ -50,7 +50,6 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
 
 
 def publish(results: Path, task: Task, status: str = "ok") -> None:
-    """Publish a record whose scores the task's key decides."""
     scores = [float(x % 100) for x in hashlib.sha256(repr(task.key).encode()).digest()[:3]]
     details = {"validation": scores[0], "folds": scores, "inner": scores[::-1]}
     details |= {"test_part": "folds"}
@@ -63,7 +62,6 @@ def records(results: Path) -> dict[str, bytes]:
 
 
 def swept(results: Path, shard: Shard = WHOLE_SWEEP) -> str:
-    """Return the last line of a sweep."""
     plan = make_plan("mine.yaml", [], None, False, None, results)
     lines = list(run_plan(replace(plan, shard=shard), Options(results)))
     assert not any(bad for _, bad in lines)

@@ -142,8 +142,6 @@ def test_a_dataset_that_is_not_there_is_found_and_said_once(stub, tmp_path: Path
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Make a number of CUDA devices appear visible."""
-
     def install(count: int) -> None:
         names = tuple(f"cuda:{i}" for i in range(count))
         monkeypatch.setattr(slots_module, "cuda_devices", lambda: names)
@@ -544,7 +542,6 @@ def test_a_dead_workers_words_are_of_its_own_cell_and_the_log_has_each_cell(
 
 
 def worker_of(options: Options) -> process_module.Worker:
-    """A worker without a process."""
     worker = process_module.Worker.__new__(process_module.Worker)
     worker.options = options
     return worker

@@ -54,7 +54,6 @@ TABLE: dict[str, Any] = {
 
 
 def table(tmp_path: Path, *facts: dict[str, Any], **change: Any) -> Table:
-    """The table with further facts, read from a file."""
     protocol = {"facts": [*FACTS, *facts]}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump({**TABLE, "protocol": protocol, **change}, sort_keys=False))

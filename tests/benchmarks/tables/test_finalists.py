@@ -141,7 +141,6 @@ def test_a_row_with_records_of_two_data_is_named(tmp_path: Path) -> None:
 
 
 def asked(results: Path) -> plan.Plan:
-    """What a sweep asks for."""
     return plan.Plan(TABLE, plan.runnable_places(TABLE), TABLE.seeds, "validation", results)
 
 

@@ -58,7 +58,6 @@ def add(
 
 
 def tune(results: Path, row: Row, validations: list[float], **change: float) -> list[Experiment]:
-    """All trials of a row with these mean validation scores."""
     tried = trials(TABLE, row, "A")
     for work, value in zip(tried, validations, strict=True):
         add(results, work, 100, value - 1, **change)

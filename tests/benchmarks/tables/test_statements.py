@@ -57,7 +57,6 @@ def load(name: str) -> Table:
 
 
 def place(table: str, row: str, column: str) -> PublishedPlace:
-    """The place of a shipped table."""
     resolved = resolved_table(table)
     line = next(one for one in resolved.lines if one.name == row)
     return PublishedPlace(resolved, line, line.cells[column])
@@ -65,12 +64,10 @@ def place(table: str, row: str, column: str) -> PublishedPlace:
 
 @cache
 def resolved_table(name: str) -> Resolved:
-    """A shipped table without records."""
     return resolve(load(name), None, Path("no", "such", "results"))
 
 
 def words(finding: Finding) -> str:
-    """All that stands in the cells of a finding."""
     return " ".join(finding.cells)
 
 

@@ -45,13 +45,11 @@ SMALL = small_table(
 
 
 def add(results: Path, column: str, seed: int, accuracy: float, **change: object) -> None:
-    """The record of a seed of the row "ours"."""
     work = SMALL.places[next(row for row in SMALL.rows if row.loss).name, column].work
     made(results, work, seed, **{"metrics": {"accuracy": accuracy}, **change})
 
 
 def shown(results: Path, table: Table = SMALL, format_: str = "md") -> str:
-    """A table as text."""
     return render_table(resolve(table, None, results), format_)
 
 
@@ -147,7 +145,6 @@ def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection()
 
 
 def means(name: str) -> dict[str, dict[str, float]]:
-    """Published means by row and column."""
     return {
         row.name: {column: value[0] for column, value in row.paper.items()}
         for row in load_table(name).rows

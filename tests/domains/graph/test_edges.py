@@ -31,7 +31,6 @@ def numbered() -> Graphs:
 
 
 def triangles(folder: Path, labels: str = "123", lines: int = 6) -> str:
-    """Write graphs of three nodes and three edges, each with the labels in turn."""
     nodes = range(1, 61, 3)
     ends = [(a + i, a + j) for a in nodes for i, j in ((0, 1), (1, 2), (0, 2))]
     kinds = [int(labels[k % 3]) + 9 * (k // 30) for k in range(len(ends))]

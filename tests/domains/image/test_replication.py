@@ -43,7 +43,6 @@ def pixels() -> Tensor:
 
 
 def views(images: Tensor) -> list[Tensor]:
-    """An image, and its mirror image moved by two columns."""
     column = (1, 3, 1, 1)
     mean, std = (torch.tensor(v, dtype=torch.float64).view(column) for v in (MEAN, STD))
     return [(x.double() / 255 - mean) / std for x in (images, images.roll(2, -1).flip(-1))]
@@ -65,7 +64,6 @@ def weights(shapes: dict[str, torch.Size]) -> Weights:
 
 
 def norm(x: Tensor, w: Weights, name: str) -> Tensor:
-    """Batch norm by the statistics of the batch."""
     axes = [axis for axis in range(x.ndim) if axis != 1]
     shape = [1, -1, *[1] * (x.ndim - 2)]
     centred = x - x.mean(axes, keepdim=True)
@@ -74,7 +72,6 @@ def norm(x: Tensor, w: Weights, name: str) -> Tensor:
 
 
 def bottleneck(x: Tensor, w: Weights, name: str, stride: int) -> Tensor:
-    """1x1, 3x3 (which may stride) and 1x1, beside the identity or a 1x1 convolution."""
     y = norm(conv2d(x, w[f"{name}.conv1.weight"]), w, f"{name}.bn1").relu()
     y = conv2d(y, w[f"{name}.conv2.weight"], stride=stride, padding=1)
     y = norm(y, w, f"{name}.bn2").relu()
@@ -86,7 +83,6 @@ def bottleneck(x: Tensor, w: Weights, name: str, stride: int) -> Tensor:
 
 
 def embed(x: Tensor, w: Weights) -> Tensor:
-    """(N, d) unit embeddings of a view."""
     x = norm(conv2d(x, w["encoder.conv1.weight"], padding=1), w, "encoder.bn1").relu()
     for stage, count in enumerate(BLOCKS):
         for block in range(count):
@@ -98,7 +94,6 @@ def embed(x: Tensor, w: Weights) -> Tensor:
 
 
 def adnce(one: Tensor, two: Tensor) -> Tensor:
-    """Compute ADNCE anchor by anchor."""
     z, n, losses = torch.cat([one, two]), len(one), []
     for i in range(2 * n):
         partner = (i + n) % (2 * n)
@@ -111,7 +106,6 @@ def adnce(one: Tensor, two: Tensor) -> Tensor:
 
 
 def ten_steps(w: Weights, x: list[Tensor]) -> list[float]:
-    """The loss before each of ten steps of Adam."""
     w = {name: tensor.clone().requires_grad_() for name, tensor in w.items()}
     first, second = ({name: torch.zeros_like(t) for name, t in w.items()} for _ in range(2))
     losses = []

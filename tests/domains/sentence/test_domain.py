@@ -35,7 +35,6 @@ domain = partial(opened, "sentence")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint on disk."""
     path, checkpoint = tmp_path_factory.mktemp("tiny"), graded.tiny_checkpoint(0)
     checkpoint.encoder.save_pretrained(path)
     checkpoint.tokenizer.save_pretrained(path)

@@ -32,7 +32,6 @@ domain = partial(opened, "sentence", **RECIPE)
 
 @pytest.fixture(params=["avg", "cls_before_pooler", "cls"])
 def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, torch.Tensor]:
-    """A trained encoder's folder, its pooler and its embeddings."""
     d = domain(pooler=request.param)
     model = d.model().train()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -118,8 +117,6 @@ TEXTS = ["", "one", "one two three four five", "one", "zwölf 12 !", "two  one"]
 
 
 class Counted:
-    """A tokenizer that counts the sentences it is given."""
-
     def __init__(self) -> None:
         self.inner, self.count = graded.tokenizer(), 0
 

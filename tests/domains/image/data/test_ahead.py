@@ -23,7 +23,6 @@ RECIPE = {"epochs": 2, "batch_size": 4, "size": 8, "width": 0.0625, "validation"
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No split fits into memory."""
     monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
     read_unchanged.cache_clear()
 

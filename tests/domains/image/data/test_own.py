@@ -123,7 +123,6 @@ def test_arrays_may_have_the_names_that_others_give(names: tuple[str, ...], tmp_
 
 
 def arrays() -> tuple[np.ndarray, ...]:
-    """Return training and test images of two classes, with their labels."""
     pixels = np.random.default_rng(3).integers(0, 256, (30, 9, 9), dtype=np.uint8)
     labels = (np.arange(30) % 2)[:, None]
     return pixels[:20], labels[:20], pixels[20:], labels[20:]

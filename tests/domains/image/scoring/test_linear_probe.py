@@ -26,7 +26,6 @@ PREPROCESSING = Preprocessing((0.5,) * 3, (0.25,) * 3, 8)
 
 
 def plain(size: int) -> Policy:
-    """Views that show the image as it is."""
     return Policy(size, scale=(0.999, 1.0), ratio=(1.0, 1.0), flip=0.0)
 
 
