@@ -86,7 +86,6 @@ class Source:
 
 
 def reader_of(package: str, dataset: Dataset) -> Any:
-    """Import the function that reads a declared set, from a package of its domain."""
     return resolve_name(f"{package}.{dataset.reader}")
 
 

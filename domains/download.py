@@ -26,12 +26,10 @@ WHOLE = "downloaded, sha256 verified"
 
 
 def cache_folder() -> Path:
-    """Return where downloads are kept."""
     return Path(platformdirs.user_cache_dir("contrastbench"))
 
 
 def cached_file(dataset: Dataset) -> Path:
-    """Return where the dataset's download is kept."""
     return cache_folder() / (dataset.file or dataset.url.rsplit("/", 1)[-1])
 
 
@@ -66,7 +64,6 @@ def sidecar(dataset: Dataset) -> Path:
 
 
 def known_sha256(dataset: Dataset) -> str:
-    """Return the expected sha256, declared or kept from the hub; empty if there is neither."""
     kept = sidecar(dataset)
     return dataset.sha256 or (kept.read_text("utf-8") if kept.is_file() else "")
 
@@ -186,7 +183,6 @@ def hub_sha256(dataset: Dataset, fix: str) -> str:
 
 
 def shipped_file(dataset: Dataset) -> Path:
-    """Return the dataset's file in the package."""
     said, bad = file_state(dataset)
     refuse(dataset.name, (bad, f": {said}"))
     assert dataset.shipped, "asked for by its declaration"
@@ -205,7 +201,6 @@ def local_file(dataset: Dataset, data_root: Path | None) -> Path | None:
 
 
 def holds_file(path: Path) -> bool:
-    """Return whether there is a file, or a folder with files in it."""
     if path.is_dir():
         return any(files for _, _, files in os.walk(path, followlinks=True))
     return path.exists()
@@ -257,7 +252,6 @@ def file_state(dataset: Dataset, data_root: Path | None = None) -> tuple[str, bo
 
 
 def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file; a device or a pipe, which may have no end, is refused."""
     refuse(path, (not path.is_file(), " is no file: name another"))
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -46,7 +46,6 @@ class Encoder(Protocol):
 def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
-    """Write an encoder's weights, with its domain, recipe and other values as JSON."""
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -63,7 +62,6 @@ def write_tensors(
 
 
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
-    """Read the weights and the JSON of an exported encoder."""
     from safetensors.torch import load_file
 
     if not (folder / CONFIG).is_file():
@@ -77,7 +75,6 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
 
 
 def no_export(name: object, others: str = "") -> UserError:
-    """Return the error for what is no exported encoder."""
     fix = f"give a folder that bench run --export wrote{others}"
     return UserError(f"{name} holds no exported encoder: {fix}")
 
@@ -94,7 +91,6 @@ def domain_of(name: str) -> str:
 
 
 def domain_in(config: Mapping[str, Any]) -> str:
-    """Return the domain that a configuration names, or whose mark it has."""
     marks = {about.mark: domain for domain, about in loaded_declarations().items() if about.mark}
     found = next((marks[key] for key in config if key in marks), None)
     return found or str(config["domain"])
@@ -113,7 +109,6 @@ def seed_of(name: str) -> int:
 
 
 def open_encoder(name: str, domain: str, data_root: Path | None, device: "torch.device") -> Encoder:
-    """Open an encoder by the opener of its domain."""
     opener = declaration(domain).opener
     if not opener:
         raise UserError(f"domain {domain} has no encoders that embed: give one of another domain")

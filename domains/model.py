@@ -22,7 +22,6 @@ def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
 
 
 def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.Sequential:
-    """Make a head of two layers."""
     return nn.Sequential(*layer(inputs, hidden, batch_norm), nn.Linear(hidden, outputs))
 
 
@@ -68,7 +67,6 @@ class ContrastiveModel(nn.Module):
 
     @property
     def online(self) -> nn.Sequential:
-        """Return the encoder and the projector as one network."""
         return nn.Sequential(self.encoder, self.projector)
 
     def features(self, x: Tensor) -> Tensor:

@@ -49,7 +49,6 @@ def write_probe(
 
 
 def read_probe(folder: Path) -> Probe:
-    """Read the classifier of an exported encoder."""
     path = folder / FILE
     if not path.is_file():
         raise UserError(f"{folder} has no classifier: export an encoder of data with classes")

@@ -57,7 +57,6 @@ class Progress:
         self.bar.close()
 
     def step(self, note: str = "", size: int = 1) -> None:
-        """A step is done, which may count for several."""
         self.done += size
         self.bar.set_postfix_str(printable(note), refresh=False)
         self.bar.update(size)

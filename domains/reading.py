@@ -41,7 +41,6 @@ def reading(
 
 
 def missing(what: object, module: str, extra: str) -> UserError:
-    """Return the error for a library that is not installed."""
     fix = f'pip install "contrastbench[{extra}]"'
     return UserError(f"{what} needs {module}, which is not installed: {fix}")
 
@@ -106,7 +105,6 @@ def file_kind(path: Path) -> str:
 
 
 def check_kind(path: Path, wanted: str, fix: str) -> None:
-    """Raise if a file is of another kind than its name says."""
     if kind := file_kind(path):
         raise UserError(f"{path} is {kind}, not {wanted}: {fix}")
 
@@ -176,13 +174,11 @@ def check_doubles(what: object, columns: Iterable[str]) -> None:
 
 
 def member(archive: zipfile.ZipFile, name: str, limit: int = UNPACKED) -> bytes:
-    """A member of a zip, at most so many bytes."""
     with archive.open(name) as file:
         return unpacked(file, f"{name} in {archive.filename}", limit)
 
 
 def unpacked(file: IO[bytes] | GzipFile, what: object, limit: int = UNPACKED) -> bytes:
-    """The bytes of a packed file, at most so many."""
     content = file.read(limit + 1)
     if len(content) > limit:
         raise UserError(f"{what} unpacks to more than {limit / 2**30:.3g} GiB")
@@ -190,7 +186,6 @@ def unpacked(file: IO[bytes] | GzipFile, what: object, limit: int = UNPACKED) ->
 
 
 def is_number(word: str) -> bool:
-    """Return whether a word is a number."""
     try:
         float(word)
     except ValueError:

@@ -47,7 +47,6 @@ class Presets:
 
 @cache
 def read_presets(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the presets of a file."""
     from contrastbench.domains import strict_yaml  # takes a tenth of the time of a list
 
     values: dict[str, dict[str, Any]] = strict_yaml.read_yaml(path).value
@@ -260,7 +259,6 @@ class Recipe(Strict):
 
 
 def asked_for(error: Any) -> str:
-    """Return what pydantic's error asks for."""
     from contrastbench.domains.strict_yaml import KINDS
 
     kind, value = error["type"], error["input"]

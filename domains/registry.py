@@ -43,20 +43,17 @@ def domains() -> dict[str, EntryPoint]:
 
 
 def check_domain_name(name: str) -> None:
-    """Raise unless a domain has that name."""
     if name not in DOMAINS and name not in (known := domains()):
         raise unknown("domain", name, known)
 
 
 def declaration(name: str) -> Declaration:
-    """Return the declaration of the domain with that name."""
     check_domain_name(name)
     return entry_declaration(DOMAINS.get(name) or domains()[name])
 
 
 @cache
 def entry_declaration(entry: EntryPoint) -> Declaration:
-    """Load and check an entry point's declaration, once per process."""
     with users_code(f"load domain {entry.name} from {entry.value}"):
         about = entry.load()
     if fault := fault_of(about):
@@ -109,7 +106,6 @@ def fetch(domain: str, name: str, folder: Path | None) -> str:
 
 
 def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
-    """Fetch a declared dataset."""
     if dataset.within:
         return dataset.within
     path = download.local_file(dataset, folder) if folder else None
@@ -133,7 +129,6 @@ def declarations() -> dict[str, Declaration | UserError]:
 
 
 def domain_class(name: str) -> "type[Domain[Any, Any, Any]]":
-    """The adapter of a domain."""
     about = declaration(name)
     with users_code(f"import {about.adapter} of domain {name}"):
         try:
@@ -154,7 +149,6 @@ def check_needs(name: str) -> None:
 
 
 def missing_library(name: str, module: str | None) -> UserError:
-    """The error for a library of a domain that is not installed."""
     extra = declaration(name).extra
     fix = f'pip install "{extra}"' if extra else f"pip install {module}"
     return UserError(f"domain {name} needs {module}, which is not installed: {fix}")
@@ -170,7 +164,6 @@ def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
 
 
 def known_data() -> Datasets:
-    """Every dataset and corpus by name, of every domain that can be loaded."""
     return {
         name: dataset
         for about in loaded_declarations().values()

@@ -56,7 +56,6 @@ def look_alikes(words: Iterable[str]) -> list[str]:
 
 
 def look_of(word: str) -> str:
-    """Return what a reader sees of a word."""
     seen = "".join(letter for letter in normalize("NFC", word) if category(letter) != "Cf")
     look = " ".join(seen.casefold().translate(LOOKS).split()).removesuffix(".0")
     return look.rstrip(".") or look
@@ -97,7 +96,6 @@ RULES: Rules[Samples] = {  # what is probably wrong with samples of any kind
 
 
 def doubts_of(samples: Samples) -> dict[str, Any]:
-    """Return what is probably wrong with samples, by the rules of all data and of their own."""
     return {**samples.doubts, **found_by(RULES, samples)}
 
 
@@ -117,7 +115,6 @@ class DataReport:
 
     @classmethod
     def of(cls, samples: Samples) -> "DataReport":
-        """Return the report on samples: what is counted, noted, and found by the rules."""
         named = {*samples.groups}
         return cls(
             samples.what,
@@ -146,7 +143,6 @@ class DataReport:
 
     @property
     def wrong(self) -> bool:
-        """Return whether something is probably not as it is meant."""
         return bool(self.doubts) or any(t.wrong for t in (self.twins, self.near) if t)
 
     def lines(self, name: str, most: int = MAX_LINES, always: bool = False) -> list[str]:
@@ -212,7 +208,6 @@ def noted(what: str, value: Any) -> str:
 
 
 def class_counts(names: Sequence[str], labels: Iterable[Any]) -> dict[str, int]:
-    """Return how many samples each class has, by its name."""
     if not names:
         return {}
     counts = np.bincount(np.fromiter(labels, dtype=np.int64), minlength=len(names))

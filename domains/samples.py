@@ -26,7 +26,6 @@ class Counted(int):
     first: str
 
     def __new__(cls, count: int, first: object = "") -> Self:
-        """Return the count with its place."""
         made = super().__new__(cls, count)
         made.first = str(first)
         return made

@@ -55,7 +55,6 @@ def saved_parts(
 
 
 def load_saved(path: Path) -> "datasets.DatasetDict | datasets.Dataset":
-    """Load a folder of `save_to_disk` or a Parquet file."""
     import datasets
 
     refuse(path, (not (path.is_dir() or path.is_file()), " is no file: replace it"))

@@ -87,7 +87,6 @@ class Document:
     value: Any = None
 
     def as_model(self, model: type[ParsedModel]) -> ParsedModel:
-        """The value as a pydantic model."""
         if not isinstance(self.value, dict):
             what = "is empty" if self.value is None else "has no keys at its top"
             raise self.wrong_at([], f"the file {what}: write KEY: VALUE lines")
@@ -106,7 +105,6 @@ class Document:
             raise self.wrong_at(where, validation_message(same, where, model)) from None
 
     def wrong_at(self, where: list[int | str], what: object) -> UserError:
-        """The error for a part of the file, with its line."""
         return UserError(f"{self.path}:{line_of(self.node, where)}: {what}")
 
     def text(self, where: list[int | str]) -> str:
@@ -130,7 +128,6 @@ class Document:
 
 
 def read_yaml(path: Path) -> Document:
-    """A YAML file: texts, numbers, truth values, lists and mappings."""
     try:
         loader = SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
@@ -175,7 +172,6 @@ def validation_message(errors: list[Any], where: list[int | str], model: "type[B
 
 
 def check_keys(node: yaml.MappingNode) -> None:
-    """Raise unless all keys are texts, each given once."""
     lines: dict[str, int] = {}
     for key, _ in node.value:
         if key.tag not in (MERGE, TEXT):
@@ -200,7 +196,6 @@ def check_notation(node: yaml.ScalarNode) -> None:
 
 
 def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:
-    """Return the error of a node with its place."""
     return ConstructorError(problem=fault, problem_mark=node.start_mark)
 
 
@@ -220,7 +215,6 @@ def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
 
 
 def keys_beside(model: "type[BaseModel]", where: list[int | str]) -> list[str]:
-    """The keys that there are in the place of an unknown one."""
     schema = here = model.model_json_schema()
     for part in where[:-1]:
         inner = here["items"] if isinstance(part, int) else here.get("properties", {}).get(part)

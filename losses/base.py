@@ -317,7 +317,6 @@ class Loss(nn.Module):
 
 
 def one_number(name: str, value: Any) -> Tensor:
-    """Return the value of the loss of that name."""
     if not isinstance(value, Tensor):
         raise UserError(f"{name} returns {type(value).__name__}: return a tensor")
     if value.shape != ():
@@ -327,7 +326,6 @@ def one_number(name: str, value: Any) -> Tensor:
 
 
 def constructor(kind: type[Loss]) -> dict[str, Parameter]:
-    """Return the arguments of a class's constructor by name."""
     if kind.__init__ is Loss.__init__:
         return dict(kind._annotated.parameters)
     _, *rest = inspect.signature(kind.__init__).parameters.values()

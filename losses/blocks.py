@@ -22,14 +22,12 @@ BYTES_PER_SCORE = 2**9
 
 
 def block_elements(device: torch.device, scores: int) -> int:
-    """Return how many of so many scores a block of rows holds."""
     if device.type == "cpu":
         return scores if scores <= CPU_WHOLE else CPU_BLOCK
     return min(BLOCK, memory(device) // BYTES_PER_SCORE)
 
 
 def tile(device: torch.device) -> int:
-    """Return the number of rows and columns of a tile."""
     if device.type == "cpu":
         return CPU_TILE
     return min(TILE, math.isqrt(memory(device) // BYTES_PER_SCORE))
@@ -66,7 +64,6 @@ def generator_states(device: torch.device) -> list[Any]:
 
 
 def set_generators(states: list[Any], device: torch.device) -> None:
-    """Put the generators back into these states."""
     of_python, here, there, *of_numpy = states
     random.setstate(of_python)
     torch.set_rng_state(here)

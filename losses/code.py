@@ -46,7 +46,6 @@ def releases(packages: Iterable[str]) -> dict[str, str]:
 
 @cache  # it reads what all packages say of themselves
 def distributions() -> Mapping[str, list[str]]:
-    """Return the distributions of each installed package."""
     return packages_distributions()
 
 

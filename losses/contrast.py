@@ -503,7 +503,6 @@ def permuted(contrast: Contrast, share: float = 1.0, rng: Generator | None = Non
 
 
 def row_ids(z: Tensor) -> Tensor:
-    """Return the samples' ids, which are the row numbers."""
     return torch.arange(len(z), device=z.device)
 
 
@@ -523,7 +522,6 @@ def alike(*views: Tensor) -> list[Tensor]:
 
 
 def same_shape(first: Tensor, *others: Tensor) -> None:
-    """Raise unless all views are matrices of one shape."""
     for z in (first, *others):
         if z.ndim != 2 or z.shape != first.shape:
             shapes = f"{tuple(first.shape)} and {tuple(z.shape)}"

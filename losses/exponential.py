@@ -61,7 +61,6 @@ class SummedLoss(ScoreLoss):
         return self.over_tiles(z, ids, self.summands)
 
     def over_tiles(self, z: Tensor, ids: Tensor, summands: Summands) -> tuple[Tensor, ...]:
-        """Add up summands that use this loss's parameters."""
         own = [parameter for parameter in self.parameters() if parameter.requires_grad]
         return tiled_sums(z, ids, summands, self.tile or blocks.tile(z.device), own)
 

@@ -65,7 +65,6 @@ def parse(name: str) -> list[tuple[float, str]]:
 
 
 def names(name: str) -> list[str]:
-    """The names of the terms of a sum, or of the only loss."""
     return [term for _, term in parse(name)]
 
 

@@ -101,7 +101,6 @@ class Limit:
         return {k: v for k, v in params.items() if k in names} | dict(self.params)
 
     def is_at(self, params: Mapping[str, Any]) -> bool:
-        """Return whether parameters are exactly those of the limit."""
         return self.exact and all(params.get(name) == value for name, value in self.at.items())
 
     @property
@@ -142,5 +141,5 @@ Limits = tuple[Limit, ...]
 
 
 def reduces(*limits: Limit) -> Limits:
-    """The limits of a loss."""
+    """Declare the limits of a loss."""
     return limits

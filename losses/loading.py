@@ -31,7 +31,6 @@ DERIVE = (
 
 
 def from_file(path: Path, attribute: str, sources: Sources) -> Any:
-    """Return what a user's file has under a name."""
     if not (sources.has(path) or isfile(path)):  # noqa: PTH113 - too long a name is none
         raise no_file(path)
     with users_code(f"import {path}", str(path.absolute())):
@@ -60,12 +59,10 @@ def lacks_class(path: Path) -> UserError:
 
 
 def no_file(path: Path) -> UserError:
-    """Return the error for the file of a loss that is not there."""
     return UserError(f"no file {path}: give --loss as path/to/file.py:Class")
 
 
 def from_package(path: str) -> Any:
-    """Return what an installed package has under an import path."""
     module, _, name = path.partition(":")
     if is_pythons(module):
         raise UserError(
@@ -85,7 +82,6 @@ def from_package(path: str) -> Any:
 
 
 def is_pythons(module: str) -> bool:
-    """Return whether a module is of Python's standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -113,7 +113,6 @@ class Choice:
         object.__setattr__(self, "choices", choices)
 
     def check(self, name: str, value: Any, params: Mapping[str, Any]) -> str:
-        """The value; an error that names the choices if it is none of them."""
         if isinstance(value, str) and value in self.choices:
             return value
         raise UserError(f"{name} must be one of {', '.join(self.choices)}, got {value!r}")
@@ -135,7 +134,6 @@ class Given:
     ranges: Mapping[str, Number]
 
     def check(self, name: str, value: Any, params: Mapping[str, Any]) -> float:
-        """The value as a float; an error that names the range of this case if it is outside."""
         return self.ranges[params[self.other]].check(name, value, params)
 
     def __str__(self) -> str:

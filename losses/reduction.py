@@ -43,7 +43,6 @@ def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
 
 
 def target(limit: Limit, loss: LossSpec) -> LossSpec:
-    """Return the loss at a limit, with the parameters that both share."""
     return LossSpec(limit.to, limit.target(loss.params, describe(limit.to).params))
 
 

@@ -135,7 +135,6 @@ class Term:
 
     @property
     def title(self) -> expression.Title:
-        """The loss's name in records, and its class's."""
         if self.registered:
             return expression.Title(self.name, source_class(self.name).name)
         from contrastbench.losses.base import title
@@ -189,7 +188,6 @@ def list_losses() -> list[str]:
 
 @cache  # so that it is given once
 def give_note(alias: str) -> None:
-    """Warn that a name is an alias."""
     more = f"; {NOTES[alias]}" if alias in NOTES else ""
     warnings.warn(f"the loss {alias!r} is {ALIASES[alias]!r}{more}", stacklevel=4)
 
@@ -330,7 +328,6 @@ def declared(name: str, value: ast.expr) -> Any:
 
 
 def describe_class(target: Any) -> Description:
-    """Describe a loss that is not registered."""
     from contrastbench.losses.base import Loss, constructor
     from contrastbench.losses.views import own_parameters
 

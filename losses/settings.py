@@ -32,12 +32,10 @@ def leave_groups(met: bool) -> None:
 
 
 def autocast() -> list[tuple[str, bool, torch.dtype]]:
-    """Return the kinds of devices on which torch chooses types by itself, whether and which."""
     return [(k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in AUTOCAST]
 
 
 def set_autocast(kinds: Iterable[tuple[str, bool, torch.dtype]]) -> None:
-    """Let torch choose types on kinds of devices, or not."""
     for kind, enabled, dtype in kinds:
         torch.set_autocast_enabled(kind, enabled)
         torch.set_autocast_dtype(kind, dtype)
@@ -116,5 +114,4 @@ def keep_variables(who: str) -> Iterator[None]:
 
 
 def variables() -> dict[str, str]:
-    """Return the variables that change how libraries compute."""
     return {name: value for name, value in os.environ.items() if name.startswith(VARIABLES)}

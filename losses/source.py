@@ -32,7 +32,6 @@ class Sources:
 
     @property
     def names(self) -> set[str]:
-        """The absolute paths of all files that were read."""
         return set(map(str, self.contents))
 
     def has(self, path: Path) -> bool:
@@ -54,7 +53,6 @@ class Sources:
         return module
 
     def spec(self, name: str, path: Path) -> ModuleSpec:
-        """Return what Python needs to import the file under that name."""
         loader = OnceRead(name, str(path.absolute()), self)
         spec = spec_from_file_location(name, path.absolute(), loader=loader)
         assert spec is not None, "a loader was given"
@@ -100,7 +98,6 @@ class Beside(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to import the module; None: it is not of this folder."""
         file = self.folder / f"{name}.py"
         if path is not None or name in sys.stdlib_module_names:
             return None
@@ -114,7 +111,6 @@ class Beside(MetaPathFinder):
 
 
 def imported_from(folder: Path) -> list[str]:
-    """Return the names of imported modules that are files of this folder."""
     return [
         file.stem
         for file in folder.glob("*.py")

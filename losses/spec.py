@@ -33,7 +33,6 @@ class LossSpec:
 
     @cached_property
     def sources(self) -> Sources:
-        """The files of a user's own loss as they were first read."""
         return Sources()
 
     @property
@@ -53,7 +52,6 @@ class LossSpec:
 
     @cached_property
     def given(self) -> dict[str, dict[str, Any]]:
-        """The parameters that each term is given, by its prefix."""
         known = {prefix: term.describe().arguments for prefix, term in self.terms.items()}
         return assign(self.name, self.params, known)
 

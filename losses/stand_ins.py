@@ -25,8 +25,6 @@ def make_stand_ins(terms: Mapping[str, Description]) -> dict[str, str]:
 
 
 def stand_in(module: str, name: str, about: Description) -> type:
-    """Return a class that has the arguments, ranges and limits of a description."""
-
     def keep(self: Any, **params: Any) -> None:
         Loss.__init__(self)
         vars(self).update({**about.params, **params})

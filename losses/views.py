@@ -76,7 +76,6 @@ class AdaptedLoss(ViewLoss):
 
     @property
     def name(self) -> str:
-        """Return the import path, or the name of the user's file."""
         return self.named
 
     @property
@@ -142,6 +141,5 @@ def takes_two_views(title: str, target: Any) -> None:
 
 
 def may_be_tensor(argument: inspect.Parameter) -> bool:
-    """Return whether an argument's annotation, if it has one, is that of a tensor."""
     about = argument.annotation
     return about in (argument.empty, Any, "Any") or "Tensor" in str(about)

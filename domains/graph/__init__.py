@@ -100,7 +100,6 @@ class GraphRecipe(Recipe):
 
     @property
     def trainable(self) -> bool:
-        """Return whether the encoder has weights; counts have none."""
         return self.encoder in ("gin", "gine")
 
     @property
@@ -142,7 +141,6 @@ class GraphDataset(Dataset):
 
     @property
     def described(self) -> str:
-        """Return the summary, with what is known of equal graphs by what an encoder reads."""
         if self.equal_with_attributes is None:
             return super().described
         return f"{super().described} ({self.equal_with_attributes:g} % with features=attributes)"

@@ -18,7 +18,6 @@ Arrays = tuple[Array, Array, Array, Array]  # what `union` takes
 
 
 def declared_file(file: Dataset, data_root: Path | None) -> Path:
-    """Return a declared file of the data root, the cache or the network."""
     path = obtain(file, data_root)
     if file_sha256(path) != file.sha256:
         raise UserError(f"{path} is not the declared file (its sha256 is another): remove it")

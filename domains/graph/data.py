@@ -63,7 +63,6 @@ class Graphs:
         return self.cut([start, stop])[0]
 
     def split(self, size: int) -> list["Graphs"]:
-        """Consecutive graphs, so many at a time."""
         return self.cut([*range(0, len(self), size), len(self)])
 
     def cut(self, places: list[int]) -> list["Graphs"]:
@@ -84,7 +83,6 @@ class Graphs:
         ]
 
     def select(self, order: Tensor) -> "Graphs":
-        """The graphs of those numbers, in that order."""
         nodes, node_ptr = segment_items(self.node_ptr, order)
         edges, edge_ptr = segment_items(self.edge_ptr, order)
         shift = (node_ptr[:-1] - self.node_ptr[order]).repeat_interleave(edge_ptr.diff())
@@ -160,7 +158,6 @@ class RawSet(NamedTuple):
         return reading(f"graph dataset {self.name}", "get its files again")
 
     def refuse(self, suffix: str, *faults: tuple[object, str]) -> None:
-        """Raise by the first of some faults that a file has; as `refuse` does."""
         # nobody has a user's own set
         fix = f"get {TU_URL.format(self.name)} again" if self.name in DATASETS else "correct it"
         what = f"{self.name}_{suffix}.txt is missing or damaged: "
@@ -185,7 +182,6 @@ class RawSet(NamedTuple):
         return values
 
     def needed(self, suffix: str, columns: int) -> Array:
-        """The whole numbers of a file that has to be there, so many in each line."""
         values: Array = self.numbers(suffix)
         self.refuse(suffix, (values is None, "no such file"))
         found, wanted = values.shape[1], ("one", "two")[columns - 1]
@@ -193,7 +189,6 @@ class RawSet(NamedTuple):
         return values
 
     def one_hots(self, suffix: str, labels: Array) -> Tensor:
-        """The labels of a file one-hot, column by column."""
         width = sum(int(c.max()) - int(c.min()) + 1 for c in labels.T)
         many = width > MAX_LABELS or width * len(labels) > MAX_FEATURES
         self.refuse(suffix, (many, f"labels {labels.min()}..{labels.max()} are too many"))
@@ -240,7 +235,6 @@ def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> t
 
 
 def with_edge_labels(graphs: Graphs, dataset: str, raw: RawSet) -> Graphs:
-    """The graphs of a TU set with their edges' labels one-hot."""
     with raw.reading():
         ends = raw.numbers("A")
         labels = raw.numbers("edge_labels", None if ends is None else len(ends))
@@ -260,7 +254,6 @@ def graph_counts(graphs: Graphs) -> dict[str, int]:
 
 
 def content_hash(graphs: Graphs) -> str:
-    """Sha256 of what the graphs are, however they were packed."""
     digest = hashlib.sha256()
     for tensor in (graphs.x, graphs.edge_index, graphs.node_ptr, graphs.y):
         digest.update(repr((tuple(tensor.shape), str(tensor.dtype))).encode())
@@ -270,7 +263,6 @@ def content_hash(graphs: Graphs) -> str:
 
 
 def open_raw(name: str, data_root: Path | None) -> RawSet:
-    """Open the raw files in the data root's folder or zip, or else in the download."""
     known = DATASETS.get(name)
     if known and known.shipped:
         return in_zip(fetch_file(known), name)
@@ -365,7 +357,6 @@ def check_indicator(raw: RawSet, indicator: Array, graphs: int) -> None:
 
 
 def check_edge_symmetry(raw: RawSet, edges: Array, indicator: Array) -> None:
-    """Edges join nodes of one graph and are there in both directions."""
     nodes, low, high = len(indicator), edges.min(), edges.max()
     numbered = f"node numbers {low}..{high}, but there are {nodes} nodes"
     raw.refuse("A", (low < 1 or high > nodes, numbered))

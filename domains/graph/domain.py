@@ -67,7 +67,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
     uncaptured = "graphs of a batch differ in their sizes"
 
     def read(self) -> None:
-        """Read the graphs, with the recipe's features and in the seed's order."""
         dataset, recipe, root = self.dataset, self.recipe, self.data_root
         graphs, self.sha256, self.data_notes = load_own_graphs(
             dataset, root, recipe.reads_edges, recipe.target, recipe.groups
@@ -97,7 +96,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         self.rows = torch.arange(self.sample_count, device=self.device)
 
     def check_recipe(self, graphs: data.Graphs) -> None:
-        """Raise UserError unless the graphs are such as the recipe takes."""
         recipe, empty = self.recipe, bool((graphs.node_ptr.diff() == 0).any())
         classes, smiles = not graphs.tasks, bool(graphs.smiles)
         for key, wrong, fault in (
@@ -122,11 +120,9 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     @cached_property
     def training(self) -> data.Graphs:
-        """The graphs that are trained on: all, or those before a fixed test part."""
         return self.graphs[: self.sample_count]
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """Counts that nothing could check, what reading added, and whether it is a known copy."""
         known = DATASETS.get(self.dataset)
         copy = known.copies.get(self.sha256) if known else None
         counts = {} if is_known(self.dataset) else self.counts
@@ -134,7 +130,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return {"data": notes} if notes else {}
 
     def samples(self, trained: bool) -> Samples:
-        """Return the graphs, which of them the encoder cannot tell apart, and what is left out."""
         graphs, recipe, y = self.graphs, self.recipe, self.graphs.y.cpu().numpy()
         own, (source, target) = not is_known(self.dataset), graphs.edge_index
         sizes = {"nodes": len(graphs.x), "edges": int((source != target).sum())}
@@ -167,7 +162,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         }
 
     def model(self) -> Model:
-        """GIN and its projection by the seed, or what counts in its place."""
         recipe, features = self.recipe, self.graphs.x.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -180,7 +174,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             return kind(networks.GIN(features, recipe.hidden, recipe.layers, bonds)).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Consecutive graphs and their augmented views, or without views the graphs twice."""
         size = self.recipe.batch_size
         for start, stop in chunks(self.training, size):
             graphs = views = self.training[start:stop]
@@ -204,13 +197,11 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return next(iter(self.parts.values()))
 
     def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """Pair the graphs of a batch, and tell the rows of the anchors; a node's is its graph's."""
         pairs, rows = self.paired(model, batch), batch.rows
         nodes = self.recipe.pairing == "whole_of"
         return [contrast.indexed(pair, rows[pair.anchor_id] if nodes else rows) for pair in pairs]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """GraphCL's pairing, DHEL's, InfoGraph's, or pairs by class."""
         graphs, views, _ = batch
         if isinstance(model, networks.InfoGraph):
             with alone():  # nodes are not shared out
@@ -236,18 +227,15 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
         return self.recipe.hidden * self.recipe.layers
 
     def embeddings(self, model: Model) -> Labelled:
-        """The embeddings of all graphs, before the projection."""
         z = embed_graphs(model.encoder, self.graphs, self.recipe.batch_size)
         return Labelled(z, self.graphs.y)
 
     def check_export(self) -> None:
-        """Raise UserError unless there is a network, of features that other graphs have too."""
         super().check_export()
         features, fault = self.recipe.features, " are of one set alone: leave --export out"
         refuse(f"features={features}", (features in ("attributes", "codes"), fault))
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the trained encoder, without its projection, and a classifier of its graphs."""
         weights = model.encoder.state_dict()
         about = {"seed": self.seed, "labels": list(self.labels)}
         exported.write_export(folder, "graph", self.recipe, weights, **about)
@@ -256,7 +244,6 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
             write_probe(folder, self.class_names, Labelled(x, y))
 
     def evaluate(self, model: Model) -> Evaluation:
-        """Accuracy of the recipe's SVM on the embeddings, in folds or on the fixed test part."""
         recipe, embeddings, named = self.recipe, self.embeddings(model), self.graphs.groups
         if not recipe.nested:
             return part_evaluation(embeddings, self.parts, named)
@@ -349,7 +336,6 @@ def is_known(name: str) -> bool:
 
 
 def without_edges(graphs: data.Graphs) -> int:
-    """Return how many graphs have several nodes and no edge."""
     source, target = graphs.edge_index
     edges = data.occurrences(graphs.graph_of_node[source[source != target]], len(graphs))
     return int(((graphs.node_ptr.diff() > 1) & (edges == 0)).sum())
@@ -365,7 +351,6 @@ DOUBTS: Rules[data.Graphs] = {"graphs without nodes": lambda g: int((g.node_ptr.
 
 
 def with_features(graphs: data.Graphs, features: str) -> data.Graphs:
-    """The recipe's node features: the graphs' own, 1 where they have none, degrees or codes."""
     x = graphs.x
     if features == "degree":
         x = one_hot(graphs.row_ptr.diff().clamp_max(data.MAX_DEGREE), data.MAX_DEGREE + 1).float()

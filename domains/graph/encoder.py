@@ -101,7 +101,6 @@ def sum_pooled(x: Tensor, graphs: Graphs) -> Tensor:
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Make a network of two linear layers with a ReLU between them."""
     net = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
     for layer in net:
         if isinstance(layer, nn.Linear):
@@ -110,7 +109,6 @@ def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
 
 
 def xavier_layer(layer: nn.Linear) -> nn.Linear:
-    """The layer with Xavier-uniform weights and no bias."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer

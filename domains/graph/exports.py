@@ -62,7 +62,6 @@ class Encoder:
         )
 
     def read(self, dataset: str, data_root: Path | None) -> Listed:
-        """Return the graphs of a set in their order."""
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed and parsed[0].kind == owned.PYTHON:
             return Listed(own.function_data(parsed[1], data_root))
@@ -94,7 +93,6 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote."""
     weights, config = exported.read_export(Path(name), "graph")
     with reading(name, EXPORT_FIX):
         recipe = GraphRecipe(**config["recipe"])
@@ -109,7 +107,6 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 def score(
     encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
-    """Return the metrics of an exported encoder by the SVM of that name."""
     opened = open_encoder(encoder, data_root, device)
     graphs = own.load_own_graphs(dataset, data_root, opened.recipe.reads_edges)[0]
     graphs = domain.permuted_graphs(opened.relabelled(graphs, dataset), seed)

@@ -27,7 +27,6 @@ class FileGraph(NamedTuple):
 
 
 def read_file(path: Path) -> FileGraph:
-    """Read a GraphML file, or a list of edges."""
     import networkx as nx
 
     with reading(path, "repair or replace it", "cannot be read"):
@@ -74,7 +73,6 @@ def node_pairs(text: str) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def two_nodes(row: Sequence[str], columns: Sequence[int]) -> tuple[str, str]:
-    """Return the nodes that a row has in these columns."""
     ends = [row[k] for k in columns if row[k:] and re.match(r"(?!nan$).*\w", row[k])]
     if len(ends) < 2:
         raise ValueError(f"{' '.join(row)!r} does not name two nodes")

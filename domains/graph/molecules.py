@@ -68,7 +68,6 @@ def parsed(smiles: Iterable[str]) -> list["Mol | None"]:
 
 
 def of_molecules(mols: Sequence["Mol"], y: Tensor) -> Graphs:
-    """Return molecules as graphs with features of atoms and bonds, and edges both ways."""
     ptr = pointers(torch.tensor([mol.GetNumAtoms() for mol in mols]))
     starts = zip(ptr.tolist(), mols, strict=False)
     bonds = [(start, bond) for start, mol in starts for bond in mol.GetBonds()]
@@ -117,14 +116,12 @@ def read_smiles(
 
 
 def known_column(path: Path, name: str, columns: Iterable[str]) -> str:
-    """Return the name of a column, or raise where there is none."""
     if name not in columns:
         raise unknown(f"column of {path}", name, columns)
     return name
 
 
 def task_columns(path: Path, columns: Columns, target: str | None) -> list[str]:
-    """Return the names of the columns of answers, as `read_smiles` says."""
     if target is not None:
         asked = target.split(",") if target else []
         return [known_column(path, name.strip(), columns) for name in asked]

@@ -74,7 +74,6 @@ def load_own_graphs(
 
 
 def read_own(kind: str, what: str, data_root: Path | None, *asked: str | None) -> LoadedGraphs:
-    """Read a user's graphs; edges get both directions."""
     given, notes = READERS[kind](what, data_root, *asked)
     graphs, added = both_ways(given)
     name = what if kind == own.PYTHON else f"{kind}:{what}"
@@ -84,7 +83,6 @@ def read_own(kind: str, what: str, data_root: Path | None, *asked: str | None) -
 
 
 def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
-    """Edges in both directions, and how many were added."""
     edges = torch.cat([graphs.edge_index, graphs.edge_index.flip(0)], dim=1)
     attr = graphs.edge_attr.repeat(2, 1)
     made = union(graphs.x, edges, graphs.node_ptr, graphs.y, attr)
@@ -108,7 +106,6 @@ def with_classes(items: Sequence[Item]) -> ReadGraphs:
 
 
 def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
-    """Return many graphs and their classes as one object."""
     widths = [item.x.shape[1] for item in items]
     others = [(k, width) for k, width in enumerate(widths) if width != widths[0]]
     first = f"graph 0 has {widths[0]} node features"
@@ -138,7 +135,6 @@ def read_folder(what: str, data_root: Path | None, groups: str | None = None) ->
 
 
 def graph_files(folder: Path) -> list[str]:
-    """Return the names of the files in a folder that are graphs by their endings."""
     return [name for name in own.files_below(folder) if Path(name).suffix in GRAPH_FILES]
 
 
@@ -160,7 +156,6 @@ def tu_files(dataset: str, data_root: Path | None) -> RawSet:
 
 
 def raw_set(folder: Path) -> RawSet | None:
-    """Return the one TU set in a folder."""
     tu = sorted(folder.glob("*_graph_indicator.txt"))
     names = [path.name.removesuffix("_graph_indicator.txt") for path in tu]
     several = f" holds several data sets ({', '.join(names)}): move each into a folder of its own"
@@ -196,7 +191,6 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
-    """Return the graphs of files with their classes, nodes' labels one-hot."""
     missing = [name for name in names if not (folder / name).is_file()]
     fault = f"and {folder} has no such file: add it, or remove the line"
     refuse(folder / LABELS_FILE, (missing, f" names {{}}, {fault}"))

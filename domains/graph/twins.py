@@ -36,7 +36,6 @@ def row_colours(rows: Tensor) -> Tensor:
 
 
 def mixed(numbers: Tensor) -> Tensor:
-    """Return a hash of each number."""
     for factor in FACTORS:
         numbers = (numbers + 1) * factor
         numbers = numbers ^ (numbers >> 29)

@@ -37,7 +37,6 @@ def augment(graphs: Graphs, recipe: GraphRecipe, generator: torch.Generator) -> 
 
 
 def draw_operation(graphs: int, augmentation: str, generator: torch.Generator) -> Tensor:
-    """The number of each graph's operation."""
     device = generator.device
     if augmentation in AUGMENTATIONS:
         return torch.full((graphs,), AUGMENTATIONS.index(augmentation), device=device)

@@ -66,7 +66,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     compiles = True
 
     def read(self) -> None:
-        """Read the images, and split them."""
         dataset, recipe, device = self.dataset, self.recipe, self.device
         more = recipe.whole_pictures, recipe.groups
         asked = Request(recipe.size, self.data_root, device, *more)
@@ -106,7 +105,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
                 sampling.check_balance(train.labels, recipe)
 
     def check_further(self) -> None:
-        """Read what the encoder is scored on after its training; its content is hashed too."""
         if not self.further:
             return
         digest, host = hashlib.sha256(self.sha256.encode()), torch.device("cpu")
@@ -123,11 +121,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return {entry: (by, dataset or self.dataset) for entry, (by, _, dataset) in words.items()}
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """Return notes on images that were converted, resized or left out."""
         return {"data": self.image_notes}
 
     def samples(self, trained: bool) -> Samples:
-        """Return the images of all parts, and what was converted, resized or left out."""
         smaller = small_batch(self.batch_size, self.recipe) if trained else {}
         own, k, few = self.dataset not in DATASETS, self.recipe.knn_k, len(self.splits["train"])
         cut = few < k and "knn_k" not in self.recipe.idle(trained)
@@ -145,7 +141,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def batch_size(self) -> int:
-        """Return the images of a batch: those of the recipe, or all that there are."""
         return min(self.recipe.batch_size, len(self.pool))
 
     def model(self) -> Model:
@@ -196,7 +191,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """SimCLR's pairing, AttentionNCE's with more positives, MoCo v3's, DHEL's, or by class."""
         images = batch.files() if batch.files else self.pool.select(batch.rows)
         views = self.views(images, batch.rng)
         if self.recipe.pairing == "query_key":
@@ -220,7 +214,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.recipe.projection[-1]
 
     def views(self, images: Croppable, rng: torch.Generator) -> list[Tensor]:
-        """Two views of a batch, and further positives or local crops."""
         return self.preprocessing.views(images, policies(self.recipe), rng)
 
     def validate(self, model: Model) -> float:
@@ -229,18 +222,15 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return classifiers.accuracy(self.nearest(train), validation)
 
     def nearest(self, train: Labelled) -> Classifier:
-        """Return the recipe's neighbours among training images."""
         return neighbours(train, self.recipe.knn_k, self.recipe.neighbours_temperature)
 
     def features(self, model: Model, part: str) -> Labelled:
-        """Return the features that classifiers see, of a part of the images."""
         return self.preprocessing.features(model, self.splits[part], f"features of {part} images")
 
     def embeddings(self, model: Model) -> Labelled:
         return self.features(model, "test")
 
     def evaluate(self, model: Model) -> Evaluation:
-        """The score by the recipe's probe, and on whatever else the encoder is scored."""
         own = self.ranked(model) if self.recipe.ranks else self.probe(model)
         opened, metrics = Encoder(model, self.preprocessing, self.device), dict(own.metrics)
         for entry, (by, dataset) in self.further.items():
@@ -308,7 +298,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return {name: len(part) for name, part in self.splits.items()}
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder, and a classifier where its classes are to be told apart."""
         assert isinstance(model, ImageModel), "pixels have been refused"
         export(model, self.recipe, self.preprocessing, folder)
         if not self.recipe.ranks:
@@ -379,5 +368,4 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
 
 def scored(classifier: Classifier, rows: Labelled) -> Labelled:
-    """Return the classifier's scores of rows, with their classes."""
     return Labelled(classifier.scores(rows.x), rows.y)

@@ -42,7 +42,6 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
 
 
 def image_files(root: Path) -> list[str]:
-    """Return the names of all image files in a folder and in its folders, in order."""
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
     there = files_below(root)
@@ -59,7 +58,6 @@ def of_image(image: Image.Image, size: int) -> Tensor:
 
 
 def images_of_array(data: Any) -> list[Image.Image]:
-    """Return the pictures of an array."""
     array = np.asarray(data)
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[3] != 3:
         kind = f"an array of {array.dtype} and shape {array.shape} holds no pictures"

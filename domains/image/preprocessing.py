@@ -87,7 +87,6 @@ def policies(recipe: ImageRecipe) -> list[Policy]:
 
 
 def published_policy(recipe: ImageRecipe) -> Policy:
-    """The published views with the recipe's own values in place of theirs."""
     kind, jitter = policy(recipe.views, recipe.size), recipe.jitter_strength
     changes = {
         "blur": kind.blur if recipe.blur is None else recipe.blur,

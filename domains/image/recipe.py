@@ -264,7 +264,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """How the classifier of `probe` is fitted and scored."""
         features = "the embedding" if self.embeds else "before the projection"
         if self.ranks:
             ranking = "of test images among each other, by cosine"
@@ -277,7 +276,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def probe_on_views(self) -> Probe:
-        """Return the probe that is trained on views, at the recipe's learning rate if any."""
         probe = PROBES[self.probe]
         return replace(probe, lr=self.probe_lr) if self.probe_lr else probe
 
@@ -342,7 +340,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def scored_by_default(self) -> str:
-        """Return the layer that is scored where the recipe names none."""
         return "embedding" if self.pairing == "balanced" else "features"
 
     @property

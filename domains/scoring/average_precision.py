@@ -62,13 +62,11 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
 
 
 def of_class(rows: Labelled, c: int) -> Labelled:
-    """The rows that are of the class or not."""
     said = rows.y[:, c] != 0
     return Labelled(rows.x[said], rows.y[said, c])
 
 
 def mean_average_precision(models: Sequence[LogisticRegression], rows: Labelled) -> float:
-    """Over classes, one model each."""
     x = rows.x.cpu().numpy()
     precisions = [
         eleven_point_precision(torch.from_numpy(model.decision_function(x)), rows.y[:, c].cpu())

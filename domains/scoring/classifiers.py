@@ -23,7 +23,6 @@ class Labelled(NamedTuple):
 
 
 def joined_rows(*parts: Labelled) -> Labelled:
-    """Return the rows of all parts, one after the other."""
     return Labelled(*map(torch.cat, zip(*parts, strict=True)))
 
 

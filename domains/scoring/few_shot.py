@@ -38,7 +38,6 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
 
 
 def episode(x: np.ndarray, items: list[np.ndarray], shots: int, rng: np.random.Generator) -> float:
-    """The accuracy of one episode, the mean over its queries."""
     chosen = rng.choice(len(items), WAYS, replace=False)
     drawn = [rng.permutation(items[label])[: shots + QUERIES] for label in chosen]
     fit = np.concatenate([rows[:shots] for rows in drawn])

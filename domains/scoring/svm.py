@@ -122,7 +122,6 @@ def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
 
 
 def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
-    """Collect the folds' scores, with a bar of progress."""
     columns = zip(*tracked(scored, "scoring folds", folds), strict=True)
     return FoldScores(*(list(column) for column in columns))
 
@@ -210,7 +209,6 @@ def linear_folds(
 
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
-    """Score one fold with the C that is best on the validation part."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC

@@ -101,7 +101,6 @@ class SentenceRecipe(Recipe):
 
     @property
     def names_corpus(self) -> bool:
-        """Return whether another corpus than the default one is named."""
         return bool(self.corpus != type(self).model_fields["corpus"].default)
 
     @property

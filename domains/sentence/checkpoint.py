@@ -53,7 +53,6 @@ class Checkpoint:
     sha256: str = ""  # of its files; empty where the seed alone makes it
 
     def own_pooler(self, name: str) -> nn.Linear:
-        """The checkpoint's layer over the first token."""
         fix = "give --recipe head=new and train it"
         refuse(f"encoder {name!r}", (not self.pooler, f" has no pooler of its own: {fix}"))
         assert self.pooler, "refused above"
@@ -168,7 +167,6 @@ def shape_of(name: str) -> dict[str, int]:
 
 
 def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> None:
-    """Raise unless it is of files, of BERT's kind, and has no more ids than the encoder."""
     there = any(path for pattern in VOCABULARY_FILES for path in folder.glob(pattern))
     marks = (tokenizer.cls_token_id, tokenizer.pad_token_id)
     other = encoder.config.is_encoder_decoder or None in marks
@@ -184,7 +182,6 @@ def check_tokenizer(name: str, folder: Path, encoder: Any, tokenizer: Any) -> No
 
 
 def files_hash(folder: Path, weights: bool) -> str:
-    """Sha256 over names and bytes of configuration, tokenizer and weights."""
     patterns = ("config.json", *TOKENIZER_FILES, *([WEIGHT_FILES] if weights else []))
     digest = hashlib.sha256()
     files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
@@ -195,7 +192,6 @@ def files_hash(folder: Path, weights: bool) -> str:
 
 
 def locate_checkpoint(source: str, data_root: Path | None) -> Path:
-    """The checkpoint's folder: in the data root, here, in an installed package, or of the hub."""
     here = [
         path
         for path in ([data_root / source] if data_root else []) + [Path(source)]
@@ -215,7 +211,6 @@ def locate_checkpoint(source: str, data_root: Path | None) -> Path:
 
 
 def packaged_folder(name: str) -> Path:
-    """Return the folder of a checkpoint inside the package that holds it."""
     spec = find_spec(name.replace("-", "_"))
     roots = (spec and spec.submodule_search_locations) or []
     configs = [config for root in roots for config in Path(root).rglob("config.json")]
@@ -270,7 +265,6 @@ def checked_checkpoint(name: str, encoder: Any, tokenizer: Any, missing: set[str
 
 @contextmanager
 def quiet() -> Any:
-    """Silence transformers' bars and reports on standard error; errors are still raised."""
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

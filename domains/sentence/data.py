@@ -145,7 +145,6 @@ class TextFiles:
             return unpacked(file, self.root / name)
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
-        """A file's lines, without line ends."""
         path = self.root / name
         data = self.read(name)
         try:
@@ -161,7 +160,6 @@ class TextFiles:
 
 
 def senteval_path(about: Dataset, data_root: Path | None) -> Path:
-    """Return the folder or the archive of a SentEval set: in the data root, or downloaded."""
     if data_root:
         for place in ("senteval/downstream", "downstream", "."):
             if (data_root / place / "STS").is_dir():
@@ -172,7 +170,6 @@ def senteval_path(about: Dataset, data_root: Path | None) -> Path:
 
 
 def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
-    """The seven STS sets, each in its subsets."""
     sets = {
         year: [year_pairs(read, year, subset) for subset in subsets]
         for year, subsets in STS_YEARS.items()
@@ -184,7 +181,6 @@ def sts_sets(read: TextFiles) -> dict[str, list[Pairs]]:
 
 
 def check_size(root: Path, name: str, rows: int) -> None:
-    """Raise unless the set is as large as it is published."""
     known = DECLARED_ROWS.get(name, rows)
     fault = f": {name} has {rows} rows, not {known}: get {SENTEVAL_URL} again"
     refuse(root, (rows != known, fault))
@@ -212,7 +208,6 @@ def year_pairs(read: TextFiles, year: str, subset: str) -> Pairs:
 
 
 def stsb_pairs(read: TextFiles, split: str) -> Pairs:
-    """The STS benchmark's `dev` or `test` pairs."""
     # tab-separated, whatever its name says; quotes are text
     name = f"STS/STSBenchmark/sts-{split}.csv"
     rows = [[*line.split("\t")[5:7], (line.split("\t") + [""] * 5)[4]] for line in read.lines(name)]
@@ -220,7 +215,6 @@ def stsb_pairs(read: TextFiles, split: str) -> Pairs:
 
 
 def sick_pairs(read: TextFiles) -> Pairs:
-    """SICK's test pairs with their relatedness."""
     name = "SICK/SICK_test_annotated.txt"
     rows = [line.split("\t")[1:4] for line in read.lines(name)[1:]]
     return scored_pairs(read.root / name, "test", numbered(read.root / name, rows, 2))
@@ -251,7 +245,6 @@ def numbered(path: object, rows: Iterable[T], begin: int = 1) -> Iterator[tuple[
 
 
 def corpus_file(name: str, data_root: Path | None) -> Path:
-    """The file of training sentences: a declared corpus, or a path here or in the data root."""
     declared = CORPORA.get(name)
     path = local_file(declared, data_root) if declared else None
     another = bool(declared and path and file_sha256(path) != declared.sha256)
@@ -272,14 +265,12 @@ def read_corpus(name: str, data_root: Path | None) -> Corpus:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text, which may be packed."""
     if path.suffix != ".gz":
         check_kind(path, "a text", "write a line for each, with tabs between columns if it has any")
     return TextFiles(path.parent).lines(path.name)
 
 
 def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
-    """Return single sentences, each a row; lines without one are left out."""
     return corpus_of(name, [[line] for line in lines if line.strip()], lines, "sentences")
 
 
@@ -321,7 +312,6 @@ def named_columns(name: object, lines: Sequence[str]) -> tuple[list[list[str]], 
 
 
 def corpus_of(name: object, rows: list[list[str]], lines: Sequence[str], what: str) -> Corpus:
-    """Return the corpus that lines hold."""
     refuse(name, (len(rows) < 2, f" has {len(rows)} {what}: give at least two"))
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     return Corpus(rows, len(lines) - len(rows), digest)

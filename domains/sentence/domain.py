@@ -84,7 +84,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     other_as_graph = "sentences are padded to max_length, so dropout draws other numbers"
 
     def read(self) -> None:
-        """Read what is scored, and the encoder that a training starts from."""
         recipe = self.recipe
         self.about = DATASETS.get(self.dataset)  # None: the set is the user's own
         self.scored = read_any(self.dataset, self.data_root)
@@ -105,7 +104,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         self.model()  # a head that cannot be had is named before the training
 
     def check_recipe(self) -> None:
-        """Raise for what would be ignored, or would fail at the first long sentence."""
         recipe, positions = self.recipe, self.checkpoint.max_length
         own = self.about and self.about.own_corpus and recipe.names_corpus
         fix = "leave corpus out, or give --dataset sts"
@@ -155,14 +153,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return name if name.startswith("hf:") else Path(name).name
 
     def data_hash(self, trained: bool) -> str:
-        """Over the scored sets, the checkpoint, and the corpus of a run that trains."""
         corpus = self.corpus.sha256 if trained else ""
         return hashlib.sha256(
             "\n".join((self.scored.sha256, self.checkpoint.sha256, corpus)).encode()
         ).hexdigest()
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """The corpus of a run that trains, and the checkpoint unless the seed makes it."""
         told = self.about is None and (self.scored.sets or self.scored.notes)
         notes: dict[str, Any] = {"data": dict(self.scored.notes)} if told else {}
         if trained:
@@ -177,7 +173,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return notes
 
     def samples(self, trained: bool) -> Samples:
-        """Return what is scored, and what was left out or is odd of all sentences."""
         mine = self.about is None
         trained |= bool(mine and self.scored.corpus and not self.recipe.names_corpus)
         counts: dict[str, int] = {}
@@ -217,14 +212,12 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return sum(len(row) > most for row in ids)
 
     def model(self) -> SentenceModel:
-        """The checkpoint's encoder with a head for the cls poolers, initialised by the seed."""
         recipe = self.recipe
         encoder = copy.deepcopy(self.checkpoint.encoder)
         head = self.head() if recipe.pooler.startswith("cls") else None
         return SentenceModel(encoder, recipe.pooler, head, recipe.precision).to(self.device)
 
     def head(self) -> Head:
-        """New, or the checkpoint's own pooler."""
         if self.recipe.head == "checkpoint":
             own = self.checkpoint.own_pooler(self.recipe.encoder)
             return Head(copy.deepcopy(own), trained=True)
@@ -253,13 +246,11 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             yield Batch([*first], seed, [*second], on_device[part], negatives)
 
     def steps(self) -> int:
-        """Number of batches in an epoch; reads the corpus."""
         full, rest = divmod(self.sample_count, self.recipe.batch_size)
         return full + (rest > 1)
 
     @property
     def sample_count(self) -> int:
-        """Return how many rows the encoder is trained on; reads the corpus."""
         return len(self.corpus.rows[: self.recipe.limit])
 
     def tokens(self, batch: Batch, least: int = 0) -> Tokens:
@@ -274,7 +265,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return PaddedBatch(tokens.ids, tokens.mask, batch.rows)
 
     def contrasts(self, model: SentenceModel, batch: Batch | PaddedBatch) -> list[Contrast]:
-        """Pair the sentences of a batch by the recipe, and tell the anchors' rows."""
         if isinstance(batch, PaddedBatch):  # a graph cannot look whether there is padding, nor seed
             z = embed_tokens(model, Tokens(batch.ids, batch.mask, full=False))
         else:
@@ -286,7 +276,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return [indexed(contrast, batch.rows) for contrast in pairs]
 
     def paired(self, z1: Tensor, z2: Tensor, *negatives: Tensor) -> list[Contrast]:
-        """Return the contrasts of two views of a batch's sentences, and of hard negatives."""
         pair = {"own_view": own_view, "query_key": query_key}.get(self.recipe.pairing, whole_row)
         pairs = [pair(z1, z2), pair(z2, z1)] if pair is own_view else [pair(z1, z2)]
         for z in negatives:
@@ -318,7 +307,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return scoring.correlation(embeddings, [dev], self.recipe.whiten)
 
     def evaluate(self, model: SentenceModel) -> Evaluation:
-        """Score the pairs by Spearman, the captions by retrieval, or the transfer tasks."""
         if self.scored.captions:
             rows = self.scored.captions.test
             embeddings = self.encode(model, scoring.caption_sentences(rows))

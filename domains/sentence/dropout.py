@@ -56,7 +56,6 @@ class SharedDropout(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """Scaled dot-product attention of encoders."""
         fault = "the attention of this encoder does not support several devices: give --devices 1"
         refuse("", (is_causal or enable_gqa, fault))
         scores = query @ key.mT * (scale or 1 / math.sqrt(query.shape[-1]))

@@ -229,7 +229,6 @@ def by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
 
 
 def counted_ids(checkpoint: Checkpoint, sentences: list[str]) -> tuple[list[Ids], dict[str, int]]:
-    """Token ids, and how many sentences were cut, empty or had a NUL."""
     check_text(sentences)
     limit = checkpoint.max_length
     ids = token_ids(checkpoint, sentences, limit + 1)

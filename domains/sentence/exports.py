@@ -64,7 +64,6 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote."""
     folder = Path(name)
     if not (folder / POOLING_CONFIG).is_file():
         raise no_export(name)
@@ -79,7 +78,6 @@ def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Enc
 
 
 def check_pooler(pooler: str) -> None:
-    """Raise unless sentence-transformers has this pooler."""
     fault = f" cannot be exported: sentence-transformers pools by {', '.join(POOLING)}"
     refuse(f"pooler={pooler}", (pooler not in POOLING, fault))
 
@@ -130,6 +128,5 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON for people too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -47,13 +47,11 @@ def graded_pairs(part: str) -> Pairs:
 
 @cache
 def training_sentences() -> tuple[str, ...]:
-    """Single sentences of the same kind."""
     rng = np.random.default_rng([SEED, 2])
     return tuple(sentence(slot_words(rng), rng) for _ in range(SENTENCES))
 
 
 def draw_pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
-    """Two sentences that agree in so many slots."""
     first = slot_words(rng)
     other = (first + rng.integers(1, WORDS_PER_SLOT, SLOTS)) % WORDS_PER_SLOT  # in no slot the same
     second = np.where(rng.permutation(SLOTS) < shared, first, other)
@@ -61,7 +59,6 @@ def draw_pair(shared: int, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def slot_words(rng: np.random.Generator) -> Any:
-    """One word's number for each slot."""
     return rng.integers(WORDS_PER_SLOT, size=SLOTS)
 
 
@@ -83,7 +80,6 @@ def spell(number: int) -> str:
 
 
 def tiny_checkpoint(seed: int) -> Checkpoint:
-    """A BERT of two layers with weights by the seed, and the WordPiece tokenizer."""
     config = BertConfig(
         vocab_size=len(tokenizer()),
         hidden_size=64,
@@ -98,7 +94,6 @@ def tiny_checkpoint(seed: int) -> Checkpoint:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """WordPiece over the generated words."""
     made = with_words(
         models.WordPiece({token: i for i, token in enumerate(vocabulary())}, unk_token="[UNK]")
     )
@@ -119,7 +114,6 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def with_words(model: models.Model) -> Tokenizer:
-    """A tokenizer that cuts sentences into words as BERT's does."""
     made = Tokenizer(model)
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -46,7 +46,6 @@ OwnPairs = tuple[list[list[Placed]], Mapping[str, Any]]  # of each part, and not
 
 
 def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:
-    """Read a user's own pairs of sentences, or rows that belong together."""
     name = f"{kind}:{what}"
     paths = own.comma_files(what, data_root) if kind == "pairs" else []
     if len(paths) == 1 and (found := rows_without_scores(paths[0]))[0]:

@@ -51,7 +51,6 @@ class ScoredSets:
 
 
 def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Make the embedded pairs, and sentences of the same kind to train on."""
     dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
     digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
     return ScoredSets(
@@ -60,14 +59,12 @@ def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
 
 
 def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Read SentEval's pairs with scores."""
     files, dev = dev_pairs(about, data_root)
     sets = data.sts_sets(files)
     return ScoredSets(files.sha256.hexdigest(), dev, sets)
 
 
 def read_transfer(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
-    """Read SentEval's transfer tasks."""
     files, dev = dev_pairs(about, data_root)
     tasks = transfer.tasks(files)
     return ScoredSets(files.sha256.hexdigest(), dev, tasks=tasks)

@@ -102,7 +102,6 @@ def golds(parts: Sequence[Pairs]) -> Array:
 def subsets(
     cosine: Array, gold: Array, parts: Sequence[Pairs]
 ) -> dict[str, float | int | dict[str, float]]:
-    """Return the details of a set's score: its subsets and means."""
     sizes = [len(part) for part in parts]
     cuts = np.cumsum(sizes)[:-1]
     shares = zip(np.split(cosine, cuts), np.split(gold, cuts), strict=True)
@@ -145,7 +144,6 @@ class Captions(NamedTuple):
 
 
 def caption_sentences(rows: CaptionRows) -> list[str]:
-    """Return all sentences of the rows."""
     return [*chain.from_iterable(rows)]
 
 

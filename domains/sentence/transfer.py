@@ -68,7 +68,6 @@ class TransferTask:
 
     @property
     def parts(self) -> list[Examples]:
-        """Return the training, the test and the development part, as far as there are such."""
         return [part for part in (self.train, self.test, self.dev) if part]
 
     @property
@@ -77,7 +76,6 @@ class TransferTask:
 
 
 def tasks(read: TextFiles) -> list[TransferTask]:
-    """The seven tasks of SentEval's folder."""
     folds = [TransferTask(name, two_files(read, *files)) for name, files in TWO_FILES.items()]
     sst = TransferTask("SST2", *(sst_split(read, part) for part in ("train", "test", "dev")))
     trec = TransferTask("TREC", *(trec_split(read, part) for part in ("train_5500", "TREC_10")))
@@ -88,7 +86,6 @@ def tasks(read: TextFiles) -> list[TransferTask]:
 
 
 def two_files(read: TextFiles, positive: str, negative: str) -> Examples:
-    """One file for each class."""
     first, second = read.lines(positive), read.lines(negative)
     return Examples(rejoined(first + second), ["1"] * len(first) + ["0"] * len(second))
 
@@ -117,7 +114,6 @@ def mrpc_split(read: TextFiles, part: str) -> Examples:
 
 
 def cut_columns(read: TextFiles, name: str, rows: list[list[str]], width: int) -> list[list[str]]:
-    """Turn rows into columns."""
     wrong = [i for i, row in enumerate(rows, 1) if len(row) != width]
     fault = f" is damaged: row {(wrong or [0])[0]} does not have {width} columns"
     refuse(read.root / name, (wrong or not rows, fault))

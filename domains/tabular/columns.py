@@ -85,7 +85,6 @@ class Columns:
 
     @property
     def used(self) -> dict[str, TabularColumn]:
-        """Return the columns that have inputs."""
         return {name: column for name, column in self.by_name.items() if column.width}
 
     @property
@@ -124,7 +123,6 @@ class Columns:
 
 
 def of_json(about: Mapping[str, Any]) -> TabularColumn:
-    """Return a column from its JSON."""
     if "categories" in about:
         return Categories(*(tuple(map(str, about[key])) for key in ("categories", "rare")))
     return Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
@@ -141,14 +139,12 @@ def few_names(names: list[str]) -> str:
 
 
 def fit(table: TabularSet, rows: Array) -> Columns:
-    """Return the columns of a table with the statistics of some of its rows."""
     numbers = zip(table.names, fit_numbers(table.numeric, rows), strict=False)
     categories = zip(table.words, map(fit_categories, table.categorical[rows].T), strict=True)
     return Columns({**dict(numbers), **dict(categories)})
 
 
 def fit_numbers(x: Array, rows: Array) -> Iterator[Numbers]:
-    """Yield the statistics of each column of numbers."""
     # nan is passed over
     low, high = (extreme.reduce(x[rows], axis=0) for extreme in (np.fmin, np.fmax))
     varies = high > low
@@ -166,7 +162,6 @@ def fit_numbers(x: Array, rows: Array) -> Iterator[Numbers]:
 
 
 def fit_categories(column: Array) -> Categories:
-    """Return the categories of a column of words, the rarest of more than a hundred apart."""
     fitted = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES)
     fitted.fit(column[:, None])
     (infrequent,) = fitted.infrequent_categories_
@@ -187,7 +182,6 @@ def as_numbers(name: str, column: Array) -> Array:
 
 
 def as_number(name: str, word: str) -> float:
-    """Return a word as a number."""
     if word == "" or word in MISSING:
         return np.nan
     try:

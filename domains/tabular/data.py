@@ -34,7 +34,6 @@ def load_rows(
 
 
 def scikit_learn_table(dataset: TabularDataset) -> TabularSet:
-    """A table that scikit-learn carries."""
     data = getattr(sklearn_datasets, f"load_{dataset.layout}")()
     names, classes = (tuple(map(str, data[key])) for key in ("feature_names", "target_names"))
     return TabularSet(
@@ -43,7 +42,6 @@ def scikit_learn_table(dataset: TabularDataset) -> TabularSet:
 
 
 def hidden_cluster_table(dataset: TabularDataset) -> TabularSet:
-    """Return the table of hidden clusters."""
     numbers, classes = hidden_clusters()
     names = tuple(f"column {column}" for column in range(numbers.shape[1]))
     text = tuple(f"class {label}" for label in range(classes.max() + 1))
@@ -57,7 +55,6 @@ def no_columns(rows: int) -> Array:
 
 @lru_cache(maxsize=1)
 def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> TabularSet:
-    """A declared table: an embedded one, or from the data root or the network."""
     own_alone = f" is for data of your own: {name} has its classes and parts"
     for option, value in roles._replace(lenient=False)._asdict().items():
         refuse(option.replace("target", "--target"), (value or (), own_alone))
@@ -129,6 +126,5 @@ def read_tabbed(path: Path, dataset: TabularDataset) -> TabularSet:
 
 
 def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Raise unless a declared dataset has the declared rows and columns."""
     fault = f" is damaged: {shape} rows and columns instead of {expected}"
     refuse(path, (shape != expected, fault))

@@ -71,7 +71,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     compiles = True
 
     def read(self) -> None:
-        """Read the table, split its rows and standardise its columns."""
         recipe, device = self.recipe, self.device
         roles = recipe.model_dump(include={*Roles._fields} - {"target"})
         table, self.sha256 = load_rows(self.dataset, recipe.target, self.data_root, **roles)
@@ -97,12 +96,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         check_class_count(recipe.batch_classes, self.class_count)
 
     def notes(self, trained: bool) -> dict[str, Any]:
-        """Return notes on what reading and preparation left out, and on the training rows."""
         rows = {"pretraining_rows": len(self.pretraining.y)} if trained else {}
         return {"data": self.table_notes | doubts_of(self.samples(trained)), **rows}
 
     def samples(self, trained: bool) -> Samples:
-        """Return the rows of all parts, and what reading and preparation left out."""
         table, used = self.table, np.concatenate(self.rows)
         words, own = len(table.words), self.dataset not in DATASETS
         return Samples(
@@ -190,11 +187,9 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return self.pretraining.y[batch.rows]
 
     def embeddings(self, model: Model) -> Labelled:
-        """The test rows' embeddings, before the projection."""
         return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)
 
     def export(self, model: Model, folder: Path) -> None:
-        """Write the encoder with the statistics of its columns, and a classifier."""
         about = {"seed": self.seed, "columns": self.columns.as_json()}
         exported.write_export(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
         encoder = model.encoder.eval()

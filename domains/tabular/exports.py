@@ -78,12 +78,10 @@ class Encoder:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the names of the columns of words, whose numbers are words too."""
         columns = self.columns.by_name.items()
         return tuple(name for name, column in columns if isinstance(column, Categories))
 
     def of_frame(self, frame: "pandas.DataFrame") -> dict[str, Array]:
-        """Return the columns of a data frame that the encoder knows; dates become numbers."""
         named = frame.rename(columns=str)
         frame = named[[name for name in self.columns.by_name if name in named.columns]]
         numbers = frame[[name for name in frame.columns if name not in self.words]]
@@ -91,7 +89,6 @@ class Encoder:
         return {str(name): column_array(frame[name]) for name in frame.columns}
 
     def read(self, dataset: str, data_root: Path | None) -> Listed:
-        """Return the rows of a table, in their order and whether they have a class or not."""
         parsed = owned.parse_source(dataset, SOURCES)
         if parsed is None:
             return Listed(load_rows(dataset, None, data_root)[0].columns)
@@ -108,7 +105,6 @@ class Encoder:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """Open a folder that `bench run --export` wrote."""
     weights, config = exported.read_export(Path(name), "tabular")
     with reading(name, EXPORT_FIX):
         recipe, columns = TabularRecipe(**config["recipe"]), Columns.of_json(config["columns"])

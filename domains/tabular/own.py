@@ -59,7 +59,6 @@ class Roles(NamedTuple):
 
 
 def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> TabularSet:
-    """Read a user's table, whose columns have these roles."""
     import pandas as pd
 
     name, frames = f"{kind}:{what}", READERS[kind](what, data_root)
@@ -99,14 +98,12 @@ def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> Tab
 
 
 def check_column(name: str, column: str, columns: Iterable[str]) -> None:
-    """Raise unless a table has a column of that name."""
     if column not in columns:
         quoted = f"; names have quotes here: give \"'{column}'\"" * (f"'{column}'" in columns)
         raise unknown(f"column of {name}", column, columns, quoted)
 
 
 def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
-    """Return the column of classes."""
     names = list(frame.columns)
     alone = [repr(only) for only in names if len(names) == 1 and target != only]
     few = ", ".join(names if len(names) <= 10 else [*names[:5], "...", *names[-5:]])
@@ -128,7 +125,6 @@ def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
 def concatenate_parts(
     name: str, parts: "dict[str, DataFrame]", split: str | None
 ) -> "tuple[DataFrame, Starts | None]":
-    """One table, and where its parts start."""
     import pandas as pd
 
     if split is not None:
@@ -146,7 +142,6 @@ def concatenate_parts(
 
 
 def split_by_column(name: str, frame: "DataFrame", split: str) -> "dict[str, DataFrame]":
-    """The parts that a column names."""
     check_column(name, split, list(frame.columns))
     texts = frame[split].astype(str)
     part_of = texts.map(own.part_name)
@@ -172,7 +167,6 @@ def check_columns(name: str, first: "DataFrame", part: "DataFrame") -> None:
 
 
 def read_files(read: "Callable[[Path], DataFrame]", what: str, data_root: Path | None) -> Frames:
-    """Read one file, or a training and a test file."""
     paths = own.comma_files(what, data_root)
     named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
     tables = {part: read(path) for part, path in named.items()}
@@ -181,7 +175,6 @@ def read_files(read: "Callable[[Path], DataFrame]", what: str, data_root: Path |
 
 
 def read_parquet(path: Path) -> "DataFrame":
-    """Read a Parquet file whose columns hold single values."""
     import pandas as pd
     from pyarrow import types
 
@@ -194,7 +187,6 @@ def read_parquet(path: Path) -> "DataFrame":
 
 
 def read_saved(what: str, data_root: Path | None) -> Frames:
-    """The splits of a data set of the `datasets` library."""
     parts, notes = saved.saved_parts(what, data_root)
     for part in parts.values():
         nested = [k for k, feature in part.features.items() if not hasattr(feature, "dtype")]

@@ -93,13 +93,11 @@ def standardise_columns(
 
 
 def labelled_parts(x: Array, table: TabularSet, parts: PartRows) -> tuple[Labelled, ...]:
-    """Return the inputs and classes of each part."""
     y = torch.from_numpy(table.y).long()
     return tuple(Labelled(torch.from_numpy(x[part]), y[part]) for part in parts)
 
 
 def notes_on(table: TabularSet, columns: Columns, fitted_on: Array) -> dict[str, Any]:
-    """Return what was left out or filled in."""
     idle = [name for name in columns.by_name if name not in columns.used]
     missing = np.isnan(table.numeric)
     filled = {

@@ -77,7 +77,6 @@ def shown(name: str, value: float, table: TabularSet) -> str:
 
 
 def days_of(table: TabularSet) -> list[str]:
-    """Return the names of the columns of dates."""
     return [*table.notes.get(DATES_NOTE, ())]
 
 

@@ -43,7 +43,6 @@ def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
 
 
 def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
-    """Read a CSV file that is UTF-8."""
     import pandas as pd
 
     sign, above = separator(path)
@@ -101,7 +100,6 @@ def check_header(path: Path, names: list[str]) -> None:
 
 
 def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") -> dict[str, Counted]:
-    """Return how many fields that became numbers had a long minus, and the first."""
     places = [
         f"column {name}, row {row + 1}"
         for name, column in texts(frame)
@@ -144,7 +142,6 @@ def separator(path: Path) -> tuple[str, int]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    """Open a text that may be packed."""
     from pandas.io.common import get_handle
 
     with get_handle(path, "r", encoding="utf-8-sig", compression="infer") as handles:
@@ -182,7 +179,6 @@ def line_of(path: Path, row: int) -> int:
 
 
 def known_cells(column: "pandas.Series") -> "pandas.Series":
-    """Return the values of a column that are not missing."""
     return column[column.notna() & ~column.isin(MISSING)]
 
 

@@ -76,7 +76,6 @@ class TabularSet:
         return replace(self, numeric=rounded).keys(rows)
 
     def keys(self, rows: Array) -> list[bytes]:
-        """Return a digest of each of some rows, the same for equal ones."""
         numbers = np.ascontiguousarray(self.numeric[rows]) + 0.0  # -0 equals 0
         words = map("\x1f".join, self.categorical[rows])
         pairs = zip(numbers, words, strict=True)

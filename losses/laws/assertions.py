@@ -36,7 +36,6 @@ class Law:
 
 
 def law(wrong: str, remedy: str) -> Callable[[Callable[..., None]], Law]:
-    """Make a check a law, with what breaks it and what helps."""
     return lambda check: Law(check, wrong, remedy)
 
 
@@ -61,7 +60,6 @@ def value_and_gradient(loss: Loss, contrast: Contrast, views: Sequence[Tensor]) 
 
 
 def learned_parameters(loss: Loss) -> list[Tensor]:
-    """The parameters of a loss's own that training changes."""
     return [parameter for parameter in loss.parameters() if parameter.requires_grad]
 
 
@@ -77,7 +75,6 @@ def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
 def assert_finite(
     loss: Loss, pairing: PairingFunction, views: Sequence[Tensor], bound: float = math.inf
 ) -> None:
-    """Fail unless value and gradients are finite."""
     leaves = [v.detach().clone().requires_grad_() for v in views]
     value, *gradients = value_and_gradient(loss, pairing(leaves), leaves)
     assert value.abs() < bound, f"the loss is {value.item()}"
@@ -96,7 +93,6 @@ def check_close(value: Tensor, expected: Tensor, tolerance: float) -> None:
 
 
 def raises_value_error(call: Callable[[], object], mistake: str) -> None:
-    """Fail unless the call raises ValueError."""
     try:
         call()
     except ValueError:

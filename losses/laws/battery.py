@@ -99,7 +99,6 @@ def check_loss(name: str, seeds: Iterable[int] = range(3), **params: Any) -> lis
 
 
 def declined(loss: Loss) -> Mapping[str, str]:
-    """Return the laws that a loss declines, with its reasons."""
     names = {law.name for law in LAWS}
     if not isinstance(loss.declined_laws, Mapping):
         raise UserError(f'declined_laws of {loss.name} is no mapping: write {{"LAW": "REASON"}}')
@@ -133,8 +132,6 @@ def repeat_draws(*_: object) -> None:
 
 
 def run_law(law: Law, build: Build, seeds: Iterable[int]) -> CheckResult:
-    """Return the outcome of one check of a loss."""
-
     def check() -> None:
         with torch.random.fork_rng([]), keep_settings("the loss"), keep_streams():
             for seed in seeds:
@@ -165,7 +162,6 @@ def plain_cause(law: Law, error: BaseException) -> Wrong:
 
 
 def cause_in_loss(build: Build, law: Law, error: BaseException) -> Wrong:
-    """Return the diagnosis of a loss that has failed a check."""
     if isinstance(error, Wrong):
         cause = error
     elif isinstance(error, AssertionError) and raised_by_check(error):

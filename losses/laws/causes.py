@@ -75,7 +75,6 @@ def remedy_for(error: BaseException, message: str) -> str:
 
 
 def first_match(table: dict[str, str], text: str) -> str:
-    """Return what a table has for the first of its patterns that is found; "" for none."""
     return next((value for pattern, value in table.items() if re.search(pattern, text)), "")
 
 

@@ -127,6 +127,5 @@ def buffers_after_step(loss: Loss, start: dict[str, Tensor], seed: int) -> dict[
 
 
 def different(some: dict[str, Tensor], others: dict[str, Tensor]) -> str:
-    """Return the names of the buffers that differ."""
     pairs = ((name, some[name], others[name]) for name in some)
     return ", ".join(n for n, a, b in pairs if not torch.allclose(a, b, rtol=1e-9, equal_nan=True))

@@ -21,7 +21,6 @@ def check_limits(build: Build, seed: int) -> None:
 
 
 def check_everywhere(limit: Limit, build: Build, seed: int = 5) -> None:
-    """Check a limit under every pairing for which it is declared."""
     for name, pair in random_contrasts.LAW_PAIRINGS.items():
         try:
             check_limit(limit, build, pair, seed)
@@ -52,7 +51,6 @@ def check_limit(limit: Limit, build: Build, pair: Pair, seed: int) -> None:
 
 
 def pairing_of(contrast: Contrast) -> Pairing:
-    """The facts about a contrast."""
     (positives,) = contrast.shapes()["padding"][1:]
     return Pairing(
         contrast.positive_in_denominator,

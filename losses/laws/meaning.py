@@ -62,7 +62,6 @@ def gradient(f: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
 
 
 def with_field(loss: Loss, contrast: Contrast, field: str, vectors: Any) -> Tensor:
-    """Return the loss of a contrast with other vectors in one of its fields."""
     return loss(replace(contrast, **{field: vectors}))
 
 
@@ -76,7 +75,6 @@ def with_others(field: str, seed: int) -> tuple[Contrast, Contrast]:
 
 
 def depends_on(field: str, build: Build, seed: int) -> bool:
-    """Return whether the loss is another one where a field of a contrast has other vectors."""
     contrast, moved = with_others(field, seed)
     return not torch.equal(build()(moved), build()(contrast))
 

@@ -88,6 +88,5 @@ def classes(size: int) -> Tensor:
 
 
 def some_pairing(seed: int, without: str = "") -> PairingFunction:
-    """A pairing that depends on the seed."""
     names = [name for name in LAW_PAIRINGS if name != without]
     return LAW_PAIRINGS[names[seed % len(names)]]

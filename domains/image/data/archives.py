@@ -17,7 +17,6 @@ MAX_UNPACKED_BYTES = 4 << 30  # bytes of all members of an archive; STL-10 has 2
 def read_members(
     about: ImageDataset, folder: str, data_root: Path | None, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of the named files of a folder, unpacked or in the set's archive."""
     root = data_root / folder if data_root else None
     if root and root.is_dir():
         return {name: decode.folder_reader(root)(name) for name in names}
@@ -64,6 +63,5 @@ class BoundedArchive(gzip.GzipFile):
 
 
 def archive(about: Dataset, data_root: Path | None) -> Path:
-    """A declared set's archive, from the data root, the cache or the network."""
     here = data_root / about.file if data_root else None
     return here if here and here.is_file() else fetch_file(about)

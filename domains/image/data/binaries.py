@@ -50,7 +50,6 @@ def load_cifar(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def ordered_parts(about: ImageDataset, data_root: Path | None) -> tuple[PartArrays, Sequence[str]]:
-    """Read the training and the test part in canonical order."""
     places = [data_root / name for name in about.places] if data_root else []
     path = next((path for path in places if path.is_file() or (path / "train").is_dir()), None)
     kept = decode.opened(path) if path else None
@@ -71,7 +70,6 @@ def load_few_shot(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def canonical_order(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The samples by class, and each class by the sha256 of its pixels."""
     hashes = [sha256(image.numpy().data).digest() for image in pixels.contiguous()]
     keys = list(zip(labels.tolist(), hashes, strict=True))
     order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -90,7 +88,6 @@ def from_binary(about: ImageDataset, data_root: Path | None) -> tuple[PartArrays
 
 
 def binary_records(raw: bytes, count: int, labels: int) -> tuple[Tensor, Tensor]:
-    """Pixels and classes of CIFAR's records; the last of a record's labels is the class."""
     table = shaped_bytes(raw, (count, labels + 3 * 32 * 32))
     classes = labels_below(table[:, labels - 1].long(), 10**labels)
     return table[:, labels:].reshape(-1, 3, 32, 32), classes
@@ -122,7 +119,6 @@ def picture_pixels(names: Sequence[str], read: decode.ReadBytes) -> Tensor:
 
 
 def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
-    """STL-10 in the binary version, its unlabelled images included."""
     classes, train, test = about.sizes
     counts = {"train": train, "test": test, "unlabeled": about.unlabelled}
     files = [f"{part}_{kind}.bin" for part in counts for kind in "Xy"]
@@ -138,12 +134,10 @@ def load_stl(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def labels_below(labels: Tensor, classes: int) -> Tensor:
-    """Return the labels, or raise ValueError where one is no number of a class."""
     if labels.max() >= classes:
         raise ValueError(f"class {int(labels.max())} of {classes}")
     return labels
 
 
 def shaped_bytes(raw: bytes, shape: tuple[int, ...]) -> Tensor:
-    """Bytes as an array of that shape."""
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(shape)

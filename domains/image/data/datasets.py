@@ -50,5 +50,4 @@ SOURCES = (
 
 
 def scoring(name: str) -> Scoring:
-    """Return how a data set is scored; an undeclared one has the default."""
     return DATASETS[name].scoring if name in DATASETS else ACCURACY

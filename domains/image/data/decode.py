@@ -64,7 +64,6 @@ class Header:
 
 
 def folder_reader(root: Path) -> ReadBytes:
-    """Files of a folder, by their names in it."""
     return lambda name: contents(root / name)
 
 
@@ -91,7 +90,6 @@ def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
 
 
 def picture_paths(names: Iterable[str]) -> list[PurePosixPath]:
-    """Return those that are image files by their names, in order."""
     paths = sorted(map(PurePosixPath, names))
     return [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
 
@@ -158,7 +156,6 @@ def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> I
 
 
 def image_header(name: str, data: bytes) -> Header:
-    """The header of an image file."""
     image = open_image(name, data)
     size = f"{image.width} x {image.height} pixels, fewer than {MIN_SIDE} a side"
     mode = f" has pixels of mode {image.mode}, not of 8 or 16 bits: convert it to RGB"
@@ -218,7 +215,6 @@ def crops(
 
 
 def open_rgb(name: str, data: bytes) -> Image.Image:
-    """The decoded image in a file's bytes."""
     with reading(name, REPLACE):
         return to_rgb(open_image(name, data), name)
 

@@ -44,13 +44,11 @@ class Part:
 
 
 def part_of(files: Sequence[tuple[str, Label]]) -> Part:
-    """Return the part that has these files, each with its class."""
     labels = (y if isinstance(y, tuple) else int(y) for _, y in files)  # torchvision has NumPy's
     return Part(tuple(name for name, _ in files), tuple(labels))
 
 
 def class_files(files: FilesByClass, classes: Sequence[str]) -> Part:
-    """Return the files of classes, with their numbers."""
     return part_of([(name, k) for k, label in enumerate(classes) for name in files.get(label, [])])
 
 
@@ -66,13 +64,11 @@ class Parts:
 
     @classmethod
     def by_class(cls, train: FilesByClass, test: FilesByClass) -> "Parts":
-        """Return the files of both parts, classes numbered as they come."""
         classes = tuple({**train, **test})
         return cls(class_files(train, classes), class_files(test, classes), classes)
 
 
 def check_sizes(about: ImageDataset, parts: Parts, where: object, each: int = 1) -> None:
-    """Raise unless a published set has its classes, training and test images, if they are known."""
     counts = (each * len(part.names) for part in (parts.train, parts.test))
     found = (len(parts.classes), *counts)
     if about.sizes not in ((), found):
@@ -131,7 +127,6 @@ def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Heade
 
 
 def resized(headers: list[Header], side: int | None) -> dict[str, int]:
-    """Return how many images are stored in another size than they have."""
     if side is None:
         return {}
     smaller = sum(min(header.width, header.height) < side for header in headers)

@@ -56,7 +56,6 @@ def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
 
 
 def part_folders(root: Path) -> dict[str, str]:
-    """Return the names of the folders of parts, such as Training and val, by part."""
     folders = sorted(path.name for path in root.iterdir() if path.is_dir())
     named = [(part, name) for name in folders if (part := part_name(name))]
     parts = dict(named)
@@ -96,14 +95,12 @@ def check_one_level(root: Path, files: dict[str, list[str]]) -> None:
 
 
 def split_fifth(whole: Part) -> tuple[Part, Part]:
-    """All but a seeded fifth of each class, which is the test part."""
     tested = held_out(torch.tensor(whole.labels), whole.groups)
     train, test = ((~tested).nonzero()[:, 0].tolist(), tested.nonzero()[:, 0].tolist())
     return whole.select(train), whole.select(test)
 
 
 def check_classes(root: Path, classes: tuple[str, ...]) -> None:
-    """Raise unless there are two classes to tell apart."""
     if len(classes) < 2:
         only = root / classes[0]
         inside = part_folders(only) if only.is_dir() else {}
@@ -128,7 +125,6 @@ def classes_of(root: Path, name: str) -> dict[str, list[str]]:
 
 
 def images_of(root: Path, folder: str) -> list[str]:
-    """Image files of a class folder, by names from the root."""
     there = files_below(root / folder)
     images = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
     fix = f", but files such as {there[0]}: save them as PNG" if there else ": fill or remove it"
@@ -137,7 +133,6 @@ def images_of(root: Path, folder: str) -> list[str]:
 
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:
-    """Return how many files of the parts are no images of a class."""
     used = {name for files in read for names in files.values() for name in names}
     there = [Path(part, name).as_posix() for part in parts for name in files_below(root / part)]
     others = [name for name in there if name not in used]

@@ -48,7 +48,6 @@ class Images:
         return (random_crop(self.pixels, policy, rng, count) for policy, count in runs)
 
     def select(self, rows: Tensor) -> "Images":
-        """The split's images of those numbers: a validation part, or a small one."""
         groups = chosen(self.groups, rows.tolist() if self.groups else ())  # a step never waits
         return Images(self.pixels[rows], self.labels[rows], groups)
 
@@ -237,7 +236,6 @@ def on_device(parts: PartArrays, classes: Iterable[str], device: torch.device) -
 
 
 def content_of(parts: PartArrays) -> str:
-    """Return the sha256 of the shapes, pixels and labels of all parts."""
     digest = hashlib.sha256(
         repr([(name, tuple(pixels.shape)) for name, (pixels, *_) in parts.items()]).encode()
     )

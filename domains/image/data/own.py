@@ -55,7 +55,6 @@ def load_images(
 
 @lru_cache(maxsize=1)
 def load_declared(dataset: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """A declared set; the last one stays in memory for the next seed."""
     about = DATASETS[dataset]
     refuse(dataset, (asked.groups or (), " has no groups: leave --recipe groups out"))
     reader: DeclaredReader = reader_of(__package__, about)
@@ -69,7 +68,6 @@ def load_declared(dataset: str, data_root: Path | None, asked: sets.Request) -> 
 
 
 def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """Files in folders, one for each class."""
     root = own.find_path(what, data_root, Path.is_dir).resolve()
     parts, notes = folder_parts(root, asked.groups)
     return from_files(parts, decode.folder_reader(root), asked, notes)
@@ -113,7 +111,6 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
 
 
 def load_declared_arrays(about: ImageDataset, asked: sets.Request) -> sets.LoadedImages:
-    """Load a declared set that is kept as arrays of a training and of a test part."""
     return read_arrays(download.obtain(about, asked.data_root), asked)
 
 
@@ -183,7 +180,6 @@ def array_pixels(path: Path, arrays: dict[str, Array], key: str, *others: str) -
 
 
 def check_classes(where: object, classes: Sequence[str], trained: Collection[object]) -> None:
-    """Raise unless there are classes to tell apart, each with training images."""
     single = " has a single class, so nothing can be classified: add images of another class"
     lonely = [label for k, label in enumerate(classes) if k not in trained]
     fault = ": class {} has one image: training and test part need one each"
@@ -191,7 +187,6 @@ def check_classes(where: object, classes: Sequence[str], trained: Collection[obj
 
 
 def read_saved(what: str, data_root: Path | None, asked: sets.Request) -> sets.LoadedImages:
-    """Pictures of a set of the `datasets` library, as files are read, with a label each."""
     (splits, notes), name = saved.saved_parts(what, data_root), f"hf:{what}"
     refuse(name, (asked.groups or (), " takes no groups: save its pictures in folders"))
     content, parts = saved_pictures(name, splits)

@@ -54,7 +54,6 @@ def first_files(named: FilesByClass, count: int) -> Parts:
 
 
 def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kept, Parts]:
-    """Return where Tiny-ImageNet is, its files, and its parts."""
     folder = root / "tiny-imagenet-200" if root else None
     path = folder if folder and folder.is_dir() else archive(about, root)
     kept = decode.opened(path, about.again, "tiny-imagenet-200/")
@@ -74,7 +73,6 @@ def tiny_parts(kept: decode.Kept) -> Parts:
 
 
 def class_numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, ...]:
-    """Return where the labels stand among the classes."""
     number = {label: k for k, label in enumerate(classes)}
     try:
         return tuple(number[label] for label in labels)
@@ -83,7 +81,6 @@ def class_numbers(classes: Sequence[str], labels: Iterable[str]) -> tuple[int, .
 
 
 def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
-    """ImageNet, or those of its classes that are declared, from its train and val folders."""
     root = imagenet_folder(about, asked.data_root)
     there = (path.name for path in (root / "train").iterdir() if path.is_dir())
     classes = tuple(sorted(about.classes or there))  # more may stand beside those of ImageNet-100
@@ -97,7 +94,6 @@ def load_imagenet(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:
-    """The folder in the data root that holds ImageNet's train and val folders."""
     parts = ("imagenet-100", "imagenet100") if about.classes else ()
     for folder in (*parts, "imagenet", "ImageNet", "ILSVRC2012", "."):
         if data_root and (data_root / folder / "train" / IMAGENET_100[0]).is_dir():
@@ -109,7 +105,6 @@ def imagenet_folder(about: ImageDataset, data_root: Path | None) -> Path:
 
 
 def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
-    """A declared set of class-disjoint parts, from the data root."""
     path = download.obtain(about, asked.data_root)
     kept = decode.opened(path, about.again)
     return photographs(about, LAYOUTS[about.layout](kept), path, kept.read, asked)
@@ -153,7 +148,6 @@ def by_lists(kept: Kept) -> Parts:
 
 
 def class_halves(classes: FilesByClass) -> Parts:
-    """The first half of the classes trains, the rest is tested."""
     items = list(classes.items())
     half = len(items) // 2
     return Parts.by_class(dict(items[:half]), dict(items[half:]))

@@ -52,7 +52,6 @@ def image_samples(
 
 
 def pixel_keys(parts: Sequence[Images]) -> Iterator[bytes]:
-    """Yield a digest of the pixels of each image."""
     blocks = (pixels.cpu() for part in parts for pixels in part.pixels.split(1024))
     yield from (blake2b(x).digest() for block in blocks for x in block.contiguous().numpy())
 

@@ -85,7 +85,6 @@ def voc(root: Path) -> SetFiles:
 
 
 def text_lines(path: Path) -> list[str]:
-    """Return the non-empty lines of a text file."""
     return [line for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 

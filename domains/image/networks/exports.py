@@ -61,7 +61,6 @@ class Encoder:
 def export(
     model: ImageModel, recipe: ImageRecipe, preprocessing: Preprocessing, folder: Path
 ) -> None:
-    """Write what is scored: its weights, and the recipe and the normalisation as JSON."""
     weights = {
         key.removeprefix(ENCODER): x
         for key, x in model.state_dict().items()
@@ -71,7 +70,6 @@ def export(
 
 
 def is_scored_weight(key: str, recipe: ImageRecipe) -> bool:
-    """Return whether a weight is of what is scored."""
     return key.startswith((ENCODER, PROJECTOR) if recipe.embeds else ENCODER)
 
 

@@ -66,7 +66,6 @@ class Inception(nn.Sequential):
 
 
 def scaled_width(count: int, width: float) -> int:
-    """Scale a number of channels; zero stays zero."""
     return max(1, round(count * width)) if count else 0
 
 
@@ -119,7 +118,6 @@ class InceptionBlock(nn.Module):
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> list[nn.Module]:
-    """Make a convolution with batch norm and activation."""
     convolved = nn.Conv2d(inputs, outputs, size, stride, size // 2)
     return [convolved, BatchNorm2d(outputs), nn.ReLU(inplace=True)]
 

@@ -31,7 +31,6 @@ def without_bias(network: nn.Sequential) -> nn.Sequential:
 
 
 def network(recipe: ImageRecipe) -> ResNet | Inception | ConvNet:
-    """The recipe's, with weights drawn."""
     name = recipe.pretrained or recipe.encoder
     if name == INCEPTION:
         return Inception(recipe.width)
@@ -66,7 +65,6 @@ class ImageModel(ContrastiveModel):
         self.to(memory_format=torch.channels_last)
 
     def autocast(self, x: Tensor) -> torch.autocast:
-        """Products in bfloat16 if the recipe says so."""
         return torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16)
 
     def forward(self, x: Tensor) -> Tensor:

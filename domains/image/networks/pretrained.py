@@ -34,7 +34,6 @@ def weight_names(state: dict[str, Tensor]) -> list[str]:
 
 
 def pretrained_weights(url: str, data_root: Path | None) -> dict[str, Tensor]:
-    """Load weights from the data root, torch.hub's cache or the network, and check their sha256."""
     file = urlsplit(url).path.rpartition("/")[2]
     begins = file.rpartition("-")[2].partition(".")[0]
     kept = Path(torch.hub.get_dir()) / "checkpoints" / file

@@ -19,7 +19,6 @@ from contrastbench.domains.scoring.classifiers import Classifier
 
 
 def optimizer_of(probe: Probe, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """Make the probe's optimizer."""
     lr, decay = probe.lr, probe.weight_decay
     if probe.optimizer == "adam":
         return torch.optim.Adam(parameters, lr, weight_decay=decay, fused=True)
@@ -29,7 +28,6 @@ def optimizer_of(probe: Probe, parameters: Iterable[nn.Parameter]) -> torch.opti
 
 
 def first_weights(probe: Probe, columns: int, classes: int) -> nn.Linear:
-    """Draw the classifier before its training."""
     head = nn.Linear(columns, classes)
     if probe.deviation is not None:
         nn.init.normal_(head.weight, std=probe.deviation)
@@ -38,7 +36,6 @@ def first_weights(probe: Probe, columns: int, classes: int) -> nn.Linear:
 
 
 def policy_of(probe: Probe, recipe: ImageRecipe) -> Policy:
-    """Return the policy of the probe's views: crops and flips, or SimCLR's."""
     kind = policy(probe.views, recipe.size)
     if probe.views == "none" or recipe.blur is None:
         return kind

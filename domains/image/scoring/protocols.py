@@ -43,7 +43,6 @@ class Features(NamedTuple):
 
 
 def knn(seen: Features) -> dict[str, float]:
-    """Weighted neighbours among training and validation images."""
     both = joined_rows(seen.train, seen.validation)
     return {"accuracy": accuracy(neighbours(both, KNN_NEIGHBOURS, KNN_TEMPERATURE), seen.test)}
 
@@ -86,7 +85,6 @@ def score(
 def score_opened(
     opened: Encoder, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
-    """The metrics of an opened encoder, as `score` has them."""
     model, seen = opened.network, opened.preprocessing
     images, _ = load_images(dataset, seen.size, data_root, device)
     check_scored_classes(dataset, images, by)
@@ -120,7 +118,6 @@ def fitting_parts(images: ImageSet, share: float, seed: int) -> list[Split]:
 
 
 def check_scored_classes(dataset: str, images: ImageSet, by: str) -> None:
-    """Raise unless the protocol can score images of such classes."""
     if images.test.labels.ndim > 1:
         refuse("", (by != TRANSFER, f"images of {dataset} have several classes: --by {TRANSFER}"))
     elif by not in (*OF_TEST, OF_ALL):

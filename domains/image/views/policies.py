@@ -44,7 +44,6 @@ class Policy:
 
     @property
     def tint(self) -> bool:
-        """Return whether some images have other colours by a matrix."""
         return bool(self.jitter or self.grey)
 
 

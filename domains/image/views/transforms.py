@@ -63,7 +63,6 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    """Some images out of focus."""
     n = len(x)
     return on_chosen(blur, x, draws.bernoulli(n, policy.blur, rng), draws.uniform(n, 0.1, 2.0, rng))
 
