@@ -26,10 +26,7 @@ def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.
 
 
 def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
-    """(n, d) a network's embeddings of a batch of n samples.
-
-    Processes that share the batch embed rows of their own each, and all get the whole.
-    """
+    """(n, d) embeddings of a batch, of which each process that shares it embeds rows of its own."""
     rows = len(view)
     return gather(network(view[own_rows(rows)], **options), rows)
 
@@ -114,10 +111,7 @@ def moco(model: ContrastiveModel, views: Sequence[Tensor]) -> list[Contrast]:
 
 
 class Raw(nn.Module):
-    """What no loss trains, in a model's place: the input as it is, or what counts in it.
-
-    An encoder must beat it.
-    """
+    """Hold what no loss trains: the input, or what counts in it. An encoder must beat it."""
 
     def __init__(self, encoder: nn.Module | None = None) -> None:
         super().__init__()

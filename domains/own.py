@@ -70,7 +70,6 @@ def unknown_dataset(
 
 
 def looks_like(source: Source, name: str, data_root: Path | None) -> bool:
-    """Return whether the name is that of a file or folder which is probably of this kind."""
     paths = list(candidate_paths(name, data_root))
     if source.folder and any(path.is_dir() for path in paths):
         return True
@@ -123,10 +122,7 @@ class Adapter(Generic[Read]):
 
 
 def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Return where a file or folder of that name may be: here, then in the data root.
-
-    A shell leaves the `~` of `csv:~/mine.csv` as it is.
-    """
+    """Yield places of a name, here and in the data root; a shell leaves `~` in `csv:~/mine.csv`."""
     yield Path(expanduser(name))  # noqa: PTH111 - no error where there is no such user
     if data_root:
         yield data_root / name
@@ -145,7 +141,6 @@ def find_path(
 
 
 def comma_files(what: str, data_root: Path | None) -> list[Path]:
-    """The files between commas, such as those of the training and of the test part."""
     # its name may have a comma
     if any(path.is_file() for path in candidate_paths(what, data_root)):
         return [find_path(what, data_root)]
@@ -163,7 +158,6 @@ def source_state(what: str, data_root: Path | None) -> str:
 
 
 def fingerprint(root: Path) -> str:
-    """Names, sizes and times of a file or of a folder's files, hashed."""
     digest = hashlib.sha256()
     for name in files_below(root) if root.is_dir() else [""]:
         with reading(root / name, "remove or replace it"):  # a link may lead nowhere

@@ -76,10 +76,7 @@ def fault_of(announced: object) -> str:
 
 
 def check_dataset(domain: str, dataset: str) -> None:
-    """Raise for a kind of data that the domain does not read, or a file that lacks its kind.
-
-    Other names pass: a data root may hold them.
-    """
+    """Raise for an unknown kind or a file without one; a data root may hold sets of other names."""
     about = declaration(domain)
     if dataset in about.datasets or own.parse_source(dataset, about.sources):
         return
@@ -118,7 +115,6 @@ def fetch_declared(dataset: Dataset, folder: Path | None) -> str:
 
 
 def declarations() -> dict[str, Declaration | UserError]:
-    """Return every domain's declaration, or the error where it cannot be loaded."""
     loaded: dict[str, Declaration | UserError] = {}
     for name in domains():
         try:

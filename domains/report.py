@@ -72,7 +72,6 @@ def negative_alone(numbers: Iterable[float]) -> bool:
 
 
 def groups_in_both(samples: Samples) -> list[str]:
-    """Return the groups that are trained on and tested, where one part is tested."""
     if samples.draws or not len(samples.groups):
         return []
     train, test = ({samples.groups[k] for k in part} for part in of_test(samples.parts))

@@ -175,10 +175,7 @@ def small_classes() -> Iterator[None]:
 def draw_share(
     y: Array, share: float, seed: int, groups: Sequence[str] | Array = ()
 ) -> tuple[Array, Array]:
-    """Return the numbers of some samples without a drawn share, and of these; by class.
-
-    Groups stay whole, so that the share is one of tenths at most.
-    """
+    """Return the others and a drawn share, by class; with whole groups it is of tenths at most."""
     from sklearn.model_selection import train_test_split
 
     if not len(groups):

@@ -132,10 +132,7 @@ def text_bytes(path: Path, schema: "Schema") -> int:
 
 
 def check_arrow_batches(folder: Path) -> None:
-    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies.
-
-    Few bytes may stand for many: they may be compressed, and nulls take none.
-    """
+    """Raise for a damaged or huge Arrow file: `datasets` maps it, trusts it, and dies."""
     import pyarrow
 
     with reading(folder, SAVING, "is no saved set"):

@@ -184,10 +184,7 @@ def check_keys(node: yaml.MappingNode) -> None:
 
 
 def check_notation(node: yaml.ScalarNode) -> None:
-    """Raise for ambiguous notations of YAML 1.1.
-
-    Control characters would break pages and plots.
-    """
+    """Raise for ambiguous notations, and for control characters, which would break pages."""
     if CONTROL.search(node.value):
         raise refused(node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
@@ -200,7 +197,6 @@ def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:
 
 
 def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
-    """The line of the innermost part that is there."""
     line = node.start_mark.line + 1 if node else 1
     for part in where:
         if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):

@@ -333,7 +333,6 @@ def constructor(kind: type[Loss]) -> dict[str, Parameter]:
 
 
 def bind(known: inspect.Signature, args: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name, after defaults; raise TypeError for wrong ones."""
     bound = known.bind(*args, **given)
     bound.apply_defaults()
     return bound.arguments
@@ -508,10 +507,7 @@ def positive_scores(contrast: Contrast) -> Tensor:
 
 
 def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: float) -> Scores:
-    """Scores of some rows of anchors, from their cosines with all keys and with other positives.
-
-    Positives that are keys are scored once.
-    """
+    """Scores of some rows of anchors by their cosines; positives that are keys are scored once."""
     if contrast.positive_key is not None:
         pos = scores.gather(1, contrast.positive_key[rows])
     holes = contrast.holes(rows)
@@ -520,10 +516,7 @@ def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: f
 
 
 def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) -> Scores:
-    """The scores of some rows of anchors with all keys and with positives.
-
-    Where an anchor has no negative, no contrastive loss is defined.
-    """
+    """Scores of rows with positives; without a negative no contrastive loss is defined."""
     padding = None if contrast.padding is None else contrast.padding[rows]
     count = contrast.count(rows)
     if contrast.negatives is None:

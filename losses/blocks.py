@@ -56,7 +56,6 @@ def drawing_from(states: list[Any], device: torch.device) -> Iterator[None]:
 
 
 def generator_states(device: torch.device) -> list[Any]:
-    """Return the states of Python's generator, of torch's here and there, and NumPy's if any."""
     numpy = sys.modules.get("numpy")
     here = torch.get_rng_state()
     there = here if device.type == "cpu" else torch.get_device_module(device).get_rng_state(device)

@@ -39,7 +39,6 @@ def code_of(targets: Iterable[Any], packages: Iterable[str], sources: Sources) -
 
 
 def releases(packages: Iterable[str]) -> dict[str, str]:
-    """Return the distributions that have the packages, with their versions."""
     names = {name for package in packages for name in distributions().get(package, [])}
     return {name: version(name) for name in sorted(names)}
 
@@ -50,7 +49,6 @@ def distributions() -> Mapping[str, list[str]]:
 
 
 def code_of_package(file: str) -> bytes:
-    """Return the contents of a file that Python itself has imported."""
     code = first_code(file)
     if Path(file).read_bytes() != code:
         raise UserError(f"{file} was edited after it was imported: start a new Python process")
@@ -82,10 +80,7 @@ def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
 
 
 def source_files(kind: Any) -> Iterator[str]:
-    """The file of a class or function, and those of its methods; none of the standard library's.
-
-    A class may have no methods, and take over those of another file.
-    """
+    """The files of a class and of its methods, which may be of another; none of Python's own."""
     if str(kind.__module__).partition(".")[0] in sys.stdlib_module_names:
         return
     values = vars(kind).values() if hasattr(kind, "__dict__") else ()

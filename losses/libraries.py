@@ -49,10 +49,7 @@ def called_by_library(
 
 
 def call_metric_learning(loss: Any, z1: Tensor, z2: Tensor, labels: Tensor, apart: bool) -> Any:
-    """Call a loss on embeddings with labels; the second view is the reference where it is alone.
-
-    Labels that are the same tensor would mean that row i of both is one embedding.
-    """
+    """Call with labels; as one tensor they would mean that row i of both is one embedding."""
     if apart:
         return loss(z1, labels, ref_emb=z2, ref_labels=labels.clone())
     return loss(torch.cat([z1, z2]), labels.repeat(2))

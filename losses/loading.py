@@ -109,7 +109,6 @@ def missing_module(path: str, module: str, lacks: str) -> UserError:
 
 
 def make_loss_of(name: str, target: Any, adapted_name: str, params: Mapping[str, Any]) -> Loss:
-    """Return the loss of a class or function, such that a record can name it."""
     file = getattr(sys.modules.get(target.__module__ or ""), "__file__", None)
     with users_code(f"make {name}", file or ""):
         with keep_settings(name):
@@ -126,7 +125,6 @@ def make_loss_of(name: str, target: Any, adapted_name: str, params: Mapping[str,
 
 
 def check_attributes(name: str, loss: Loss) -> None:
-    """Raise if an argument of the constructor is not kept under its name."""
     for key, argument in constructor(type(loss)).items():
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise UserError(f"{name} takes {argument}: name each argument of the constructor")

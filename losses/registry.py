@@ -144,7 +144,6 @@ class Term:
         return title(self.target)
 
     def describe(self) -> Description:
-        """Summary, defaults and ranges; read from the source of a registered one."""
         if self.registered:
             about = describe_source(self.name)
             settings = self.settings
@@ -217,7 +216,6 @@ def terms_of(name: str, sources: Sources | None = None) -> dict[str, Term]:
 
 
 def is_registered(name: str) -> bool:
-    """Return whether the loss, and each term of a sum, is one of ours."""
     return all(canonical_name(term) in OURS for term in names(name))
 
 
@@ -304,7 +302,6 @@ def source_class(name: str) -> ast.ClassDef:
 
 @cache
 def describe_source(name: str) -> Description:
-    """Read summary, arguments, ranges and limits of a registered loss from its module's text."""
     node = source_class(name)
     values = {
         ast.unparse(line.targets[0] if isinstance(line, ast.Assign) else line.target): line.value

@@ -122,11 +122,7 @@ def sloped(
 
 
 def joined(pieces: Iterator[Tensor], rows: int) -> Tensor:
-    """Return pieces of so many rows as one tensor, into which each goes when it comes.
-
-    If they were kept, small ones between large ones that are freed, these would leave holes in
-    memory.
-    """
+    """Put pieces into one tensor as they come: kept between large ones they leave holes."""
     first = next(pieces)
     whole, end = first.new_empty(rows, *first.shape[1:]), 0
     for piece in chain([first], pieces):

@@ -74,10 +74,7 @@ class Sources:
 
 
 class OnceRead(SourceFileLoader):
-    """Compile the bytes of `Sources`.
-
-    No .pyc is read or written: Python tells a stale one by the time and size of the file alone.
-    """
+    """Compile the bytes of `Sources`: Python tells a stale .pyc by time and size alone."""
 
     def __init__(self, name: str, path: str, sources: Sources) -> None:
         super().__init__(name, path)

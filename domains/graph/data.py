@@ -112,10 +112,7 @@ def pointers(sizes: Tensor) -> Tensor:
 
 
 def occurrences(numbers: Tensor, n: int) -> Tensor:
-    """(n,) how often each of 0, 1, ... n - 1 is among the numbers.
-
-    `torch.bincount` makes the host wait for the largest of them.
-    """
+    """(n,) how often each of 0, ... n - 1 is there; `torch.bincount` would make the host wait."""
     return numbers.new_zeros(n).scatter_add_(0, numbers, torch.ones_like(numbers))
 
 
@@ -135,10 +132,7 @@ def segment_items(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
 def union(
     x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor, edge_attr: Tensor | None = None
 ) -> Graphs:
-    """Graphs of an unordered edge list: loops and repeated edges removed, edges sorted.
-
-    Of repeated edges the first one's features stay.
-    """
+    """Unite graphs without loops and repeated edges, of which the first one's features stay."""
     n, proper = max(1, len(x)), edge_index[0] != edge_index[1]
     source, target = edge_index[:, proper]
     keys, first = np.unique(source * n + target, return_index=True)
@@ -218,10 +212,7 @@ def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
 
 
 def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> tuple[Graphs, str]:
-    """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
-
-    Each column is standardised over all nodes of the set; a constant one is zero.
-    """
+    """Put attributes behind the labels, standardised over all nodes; a constant one is zero."""
     with raw.reading():
         values = raw.numbers("node_attributes", len(graphs.x), np.float64)
     fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
@@ -306,7 +297,6 @@ def in_zip(path: Path, name: str) -> RawSet:
 
 
 def parse_tu(raw: RawSet, declared: GraphDataset | None) -> Graphs:
-    """Graphs of the TU text format; every inconsistency is an error that names the file."""
     indicator, labelled = (raw.needed(f"graph_{part}", 1)[:, 0] for part in ("indicator", "labels"))
     classes, y = np.unique(labelled, return_inverse=True)
     edges = raw.needed("A", 2)

@@ -93,7 +93,6 @@ def both_ways(graphs: Graphs) -> tuple[Graphs, dict[str, Any]]:
 
 
 def with_classes(items: Sequence[Item]) -> ReadGraphs:
-    """Return many graphs, whose classes are numbered in their order; or with answers to tasks."""
     if isinstance(items[0].y, tuple):
         low, high = (pick(len(item.y) for item in items) for pick in (min, max))
         refuse("graphs", (low < high, f" have {low} and {high} labels: give as many"))
@@ -116,7 +115,6 @@ def stack_graphs(items: Sequence[Item], y: Tensor) -> Graphs:
 
 
 def read_folder(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:
-    """A folder of TU text files, or of GraphML files or edge lists with their classes."""
     folder = own.find_path(what, data_root, Path.is_dir)
     if raw := raw_set(folder):
         refuse(folder, (groups or (), f" is a TU folder, of no fields: leave groups={groups} out"))
@@ -234,7 +232,6 @@ def quiet_compiler() -> Iterator[None]:
 
 
 def function_data(what: str, data_root: Path | None) -> list[Any]:
-    """Run a user's own function and return its graphs."""
     file, _, function = what.partition(":")
     path = own.find_path(file, data_root)
     with quiet_compiler(), users_code(f"run {what}"):

@@ -74,7 +74,6 @@ def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
 def task_areas(
     x: Array, answer: Array, train: Array, test: Array, groups: Array
 ) -> tuple[float, float]:
-    """Return the AUROC of one task on the test part, and in folds of the training part."""
     from sklearn.model_selection import cross_val_score
 
     (area,), fit = held_areas(x, answer, train, [test]), train[~np.isnan(answer[train])]

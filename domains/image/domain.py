@@ -116,7 +116,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
 
     @property
     def further(self) -> dict[str, tuple[str, str]]:
-        """Protocol and set of each of the recipe's `score_on`."""
         words = {entry: entry.partition(":") for entry in self.recipe.further_scores}
         return {entry: (by, dataset or self.dataset) for entry, (by, _, dataset) in words.items()}
 
@@ -239,7 +238,6 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return replace(own, metrics=metrics)
 
     def probe(self, model: Model) -> Evaluation:
-        """Accuracies in percent on the test images of classifiers fitted on the training images."""
         rows = {name: self.features(model, name) for name in self.splits}
         if self.recipe.probe == "quick":
             return self.quick_probe(rows)
@@ -260,10 +258,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.evaluation(scores, fitted, by_epoch)
 
     def quick_probe(self, rows: dict[str, Labelled]) -> Evaluation:
-        """Accuracy of logistic regression, its C of three chosen on validation images.
-
-        Without these a fifth of the training images chooses; then C is fitted to all of them.
-        """
+        """Score by one of three C; without validation images a fifth of the training chooses it."""
         train, validation = rows["train"], rows.get("validation")
         if validation:
             classifier = chosen = regularised(train, validation, QUICK_GRID)

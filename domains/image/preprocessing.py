@@ -29,7 +29,6 @@ class Preprocessing:
     size: int  # of scored images
 
     def views(self, images: Croppable, policies: Sequence[Policy], rng: Generator) -> list[Tensor]:
-        """A view of each image for each policy, one after the other."""
         policies = [replace(policy, fill=self.mean) for policy in policies]
         runs, views = grouped_policies(policies, images.labels.device), list[Tensor]()
         for (kind, count), crops in zip(runs, images.crops(runs, rng), strict=True):
@@ -46,7 +45,6 @@ class Preprocessing:
             yield view, images.labels[rows]
 
     def view(self, crops: Tensor, policy: Policy, rng: Generator) -> Tensor:
-        """Crops with what follows them; boxes are erased last."""
         x = transforms.normalise(transforms.recolour(crops, policy, rng), self.mean, self.std)
         return transforms.erase_some(x, policy, rng) if policy.erasing else x
 

@@ -44,7 +44,6 @@ KINDS = {source.kind for source in SOURCES}  # of sets of one's own
 
 
 def is_set(name: str) -> bool:
-    """Return whether it is a declared set, or names one's own."""
     return name in DATASETS or name.partition(":")[0] in KINDS
 
 
@@ -224,10 +223,7 @@ class ImageRecipe(ClassedRecipe):
     same record, protocols of bench score, on this set or transfer:DTD"""
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """Return the recipe with the loss's temperature for the neighbours, if they follow it.
-
-        A sum has its terms'.
-        """
+        """Return the recipe with the loss's temperature, or that of a sum's terms, for votes."""
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
@@ -239,7 +235,6 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def neighbours_temperature(self) -> float:
-        """Return the temperature of the neighbours' votes, or the default if it names a loss."""
         own = self.knn_temperature
         return VOTE_TEMPERATURE if isinstance(own, str) else own
 

@@ -21,7 +21,6 @@ def with_unlabelled(train: Split, unlabelled: Split | None) -> Split:
 
 
 def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
-    """Raise unless there are as many classes as a balanced batch has, and two at least."""
     per_class, there = recipe.samples_per_class, len(labels.unique())
     kinds = recipe.batch_size // per_class
     fault = f" images, {per_class} of each class, are of {kinds} classes, and 2 to {there}"
@@ -30,10 +29,7 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
 
 
 def check_batch_classes(labels: Tensor, images: int) -> None:
-    """Raise unless each supervised batch has two classes: other classes are the negatives.
-
-    The (steps, batch) labels are those of an epoch, so that no step waits for the answer.
-    """
+    """Raise for a batch of one class, asked of an epoch's (steps, batch) labels at once."""
     batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
     fault = f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
     refuse("", (bool((labels == labels[:, :1]).all(dim=1).any()), fault))

@@ -55,7 +55,6 @@ def plain_linear(train: Labelled, validation: Labelled, seed: int = 0) -> Classi
 def best_head(
     heads: Sequence[nn.Linear], features: Callable[[Tensor], Tensor], validation: Labelled
 ) -> Classifier:
-    """The head that is best on the validation rows, the first of equals."""
     held_out = Labelled(features(validation.x), validation.y)
     scores = [accuracy(Classifier(head), held_out) for head in heads]
     best = scores.index(max(scores))
@@ -74,10 +73,7 @@ def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:
 
 @torch.no_grad()
 def train_heads(train: Labelled, seed: int, batch: int, schedule: MakeSchedule) -> list[nn.Linear]:
-    """One linear layer for each learning rate, all trained on the same batches.
-
-    The gradients are autograd's to the bit, in half its time or less.
-    """
+    """Train a layer for each rate; the gradients are autograd's to the bit, in half its time."""
     columns, classes = train.x.shape[1], int(train.y.max()) + 1
     heads = [nn.Linear(columns, classes, device=train.x.device) for _ in RATES]
     for parameter in (p for head in heads for p in head.parameters()):

@@ -34,10 +34,7 @@ def class_metrics(truth: Array, predicted: Array, scores: Array | None = None) -
 
 
 def one_against_rest(truth: Array, scores: Array) -> float:
-    """Return the mean over classes of the area under one's curve against all others.
-
-    By the ranks of the class's own samples (Mann and Whitney 1947).
-    """
+    """Return the mean area over classes, by ranks of the class's own (Mann and Whitney 1947)."""
     from scipy.stats import rankdata
 
     present, counts = np.unique(truth, return_counts=True)
@@ -49,5 +46,4 @@ def one_against_rest(truth: Array, scores: Array) -> float:
 
 
 def largest_share(truth: Array) -> float:
-    """Return the percent of samples that are of the largest class."""
     return 100 * int(np.unique(truth, return_counts=True)[1].max()) / len(truth)

@@ -59,7 +59,6 @@ class FoldScores:
 
 
 def check_folds(y: Array, folds: int, fix: str = FOLDS_FIX, of: str = "the data") -> None:
-    """Raise, naming the data, unless each class has enough members for outer and inner folds."""
     classes, counts = np.unique(y, return_counts=True)
     fault = ": all samples have one class, so nothing can be classified: use other data"
     refuse(of, (len(classes) < 2, fault))
@@ -107,14 +106,12 @@ def svm_folds(
 
 
 def svm_part(x: Array, y: Array, train: Array, test: Array, groups: Groups = ()) -> Fold:
-    """Score one test part by `svm_folds`' SVM, with the C of the training part's own folds."""
     x, y = checked_samples(x, y, 2)
     with small_classes():
         return svm_fold(x, y, squared_distances(x), train, test, groups)
 
 
 def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
-    """Return finite embeddings in float64, and their classes numbered 0, 1, ..."""
     check_folds(y, folds)
     x = np.asarray(x, dtype=np.float64)
     refuse("", (not np.isfinite(x).all(), "embeddings are not finite: the encoder diverged"))

@@ -93,10 +93,7 @@ class SentenceRecipe(Recipe):
 
     @property
     def raw(self) -> dict[str, Any] | None:
-        """Return the values that score the mean of word vectors, which no layer has met.
-
-        The tiny encoder has none: `standard-1` was released without such a row.
-        """
+        """Return values for the mean of word vectors; `standard-1` had none of the tiny one."""
         return None if self.encoder == "tiny" else {"pooler": "static"}
 
     @property
@@ -115,7 +112,6 @@ class SentenceRecipe(Recipe):
         return {**settings, "whitening fitted on": "each scored set"} if self.whiten else settings
 
     def contents(self, data_root: Path | None, trained: bool) -> dict[str, str]:
-        """Hash the files of the checkpoint and the training corpus that are the user's own."""
         hashes: dict[str, str] = {}
         kind, colon, source = self.encoder.rpartition(":")
         if source != "tiny" and is_path(source, data_root):
@@ -132,7 +128,6 @@ class SentenceRecipe(Recipe):
         return hashes
 
     def fetch(self, dataset: str, folder: Path | None, trained: bool) -> dict[str, str]:
-        """Bring the corpus that is trained on, and the checkpoint; some sets have their corpus."""
         from contrastbench.domains.registry import fetch
 
         trains = next(iter(self.scored_sets), dataset)

@@ -220,7 +220,6 @@ def packaged_folder(name: str) -> Path:
 
 
 def bring_checkpoint(source: str, data_root: Path | None) -> Path:
-    """The checkpoint's folder; one of the hub is copied into the data root, if there is one."""
     folder = locate_checkpoint(source, data_root)
     if data_root is None or Path(source).is_dir() or folder == data_root / source:
         return folder

@@ -240,7 +240,6 @@ def scored_pairs(
 
 
 def numbered(path: object, rows: Iterable[T], begin: int = 1) -> Iterator[tuple[str, T]]:
-    """Yield each row of a file with where it stands."""
     return ((f"{path} line {number}", row) for number, row in enumerate(rows, begin))
 
 
@@ -318,7 +317,6 @@ def corpus_of(name: object, rows: list[list[str]], lines: Sequence[str], what: s
 
 
 def side_by_side(paths: Sequence[Path]) -> Corpus:
-    """Read rows of sentences whose columns are files."""
     columns = [lines_of(path) for path in paths]
     each = zip(paths, columns, strict=True)
     counts = ", ".join(f"{path} {len(lines)}" for path, lines in each)

@@ -228,10 +228,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return Head(dense, trained=False)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All rows in the epoch's order; a last one alone has no negatives, is left out.
-
-        Of a row with several sentences two are drawn.
-        """
+        """All rows in the epoch's order, two of each; a last one alone is left out."""
         cpu, rows = torch.device("cpu"), self.corpus.rows[: self.recipe.limit]
         shuffled = torch.randperm(len(rows), generator=generator(cpu, self.seed, epoch))
         order, on_device = shuffled.tolist(), shuffled.to(self.device)
@@ -254,7 +251,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return len(self.corpus.rows[: self.recipe.limit])
 
     def tokens(self, batch: Batch, least: int = 0) -> Tokens:
-        """Return the tokens of all sentences, padded to the longest or to at least this length."""
         views = batch.sentences + batch.positives + batch.negatives
         ids = token_ids(self.checkpoint, views, self.recipe.max_length)
         return pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device, least)

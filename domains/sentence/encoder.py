@@ -130,10 +130,7 @@ def pad(rows: Iterable[Ids], padding: int, device: torch.device, least: int = 0)
 
 
 class OneDnnLinear(nn.Module):
-    """A linear layer for inference on a CPU whose product runs in oneDNN.
-
-    PyTorch gives float32 products to MKL, which takes about twice the time on AMD's processors.
-    """
+    """Multiply in oneDNN for inference: on AMD's processors MKL takes about twice the time."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()

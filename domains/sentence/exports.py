@@ -35,11 +35,7 @@ class Encoder:
     checkpoint: Checkpoint
 
     def embed(self, data: Any) -> Tensor:
-        """(n, d) float32 on the CPU.
-
-        Args:
-            data: a list of sentences.
-        """
+        """(n, d) float32 on the CPU, of a list of sentences."""
         if isinstance(data, str):
             raise UserError(f"{data[:40]!r} is one text: give a list of sentences")
         sentences = list(data)
@@ -50,7 +46,6 @@ class Encoder:
         return encode(self.network, self.checkpoint, sentences, BATCH_TOKENS).of(sentences)
 
     def read(self, dataset: str, data_root: Path | None) -> Listed:
-        """Return the lines of a text file, or the texts of a set of `datasets`, in order."""
         kind, _, what = dataset.partition(":")
         if kind == "text" and what:
             lines = lines_of(own.find_path(what, data_root))
@@ -83,7 +78,6 @@ def check_pooler(pooler: str) -> None:
 
 
 def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
-    """Write encoder, tokenizer and pooling; with `cls` the head too, as BERT's pooler."""
     check_pooler(model.pooler)
     head = model.head if model.pooler == "cls" else None
     weights = {key: tensor.cpu().contiguous() for key, tensor in model.encoder.state_dict().items()}

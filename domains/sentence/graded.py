@@ -63,7 +63,6 @@ def slot_words(rng: np.random.Generator) -> Any:
 
 
 def sentence(words: Any, rng: np.random.Generator) -> str:
-    """The slots' words and some fillers in any order."""
     content = [spell(1 + slot * WORDS_PER_SLOT + int(word)) for slot, word in enumerate(words)]
     fillers = [f"{SYLLABLES[i]}n" for i in rng.integers(FILLERS, size=rng.integers(4, 20))]
     return " ".join(rng.permutation(content + fillers).tolist())

@@ -124,7 +124,6 @@ def joined(rows: CaptionRows) -> CaptionRows:
 
 
 def read_pairs(path: Path) -> list[Placed]:
-    """The columns of sentences and scores, in the order of the first line where it names them."""
     lines = enumerate(lines_of(path), 1)
     rows = [(f"{path} line {number}", line.split("\t")) for number, line in lines if line]
     header = rows[0][1] if rows else []
@@ -157,7 +156,6 @@ def pair_columns(what: object, names: Sequence[str]) -> list[int]:
 
 
 def names_columns(rows: list[Placed]) -> bool:
-    """Return whether the first line has a word where all others have a score."""
     scores = [is_number(row[-1]) for _, row in rows if row[-1].strip()]
     return len(scores) > 1 and not scores[0] and all(scores[1:])
 
@@ -188,11 +186,7 @@ READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {
 
 
 def saved_texts(what: str, data_root: Path | None) -> list[str]:
-    """Return the sentences of the training part of a set of `datasets`.
-
-    They are taken as they are kept: `datasets` itself opens files and addresses that stand there
-    for pictures.
-    """
+    """Return texts as they are kept: `datasets` would open files that stand there for pictures."""
     with reading(f"hf:{what}", fault="cannot be read", extra="hf"):
         part = next(iter(saved.saved_parts(what, data_root)[0].values()))
         names = [name for name in TEXTS if name in part.column_names]

@@ -24,10 +24,7 @@ class Texts(NamedTuple):
 
 
 def seen_twice(texts: Texts) -> list[str]:
-    """Return the training sentences that an encoder sees as it sees one before.
-
-    Only those of equal words are looked at: tokens of a million lines take minutes.
-    """
+    """Return training sentences seen as one before, of equal words: tokens take minutes."""
     if texts.encoded is None:
         return []
     lines = [*dict.fromkeys(texts.lines)]
@@ -72,10 +69,6 @@ def sentence_samples(
     own: bool,
     encoded: Encoded | None = None,
 ) -> Samples:
-    """Return the scored pairs, or other rows, with what the rules find of all sentences.
-
-    What the encoder sees is the same of nearly equal sentences.
-    """
     tested = [part for parts in scored.sets.values() for part in parts]
     chosen = [scored.dev] if scored.dev and tested else []
     pairs = [*chosen, *tested]
@@ -104,7 +97,6 @@ def sentence_samples(
 
 
 def seen_pairs(pairs: Sequence[tuple[str, str]], encoded: Encoded) -> list[frozenset[Hashable]]:
-    """Return what the encoder sees of each pair, in whichever order."""
     names = [*dict.fromkeys(chain.from_iterable(pairs))]
     seen = dict(zip(names, encoded(names), strict=True))
     return [frozenset((seen[a], seen[b])) for a, b in pairs]

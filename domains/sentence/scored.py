@@ -31,7 +31,6 @@ class ScoredSets:
 
     @property
     def compared(self) -> Iterator[str]:
-        """Yield the sentences of all pairs and captions, those that choose the model among them."""
         for part in chain([self.dev] if self.dev else [], *self.sets.values()):
             yield from part.first
             yield from part.second

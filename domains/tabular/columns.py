@@ -109,7 +109,6 @@ class Columns:
         return x
 
     def unseen(self, table: Mapping[str, Array]) -> dict[str, list[str]]:
-        """Return the words of each column that are none of its categories."""
         kinds = ((k, kind) for k, kind in self.by_name.items() if isinstance(kind, Categories))
         found = {k: kind.unseen(table[k]) for k, kind in kinds if k in table}
         return {name: words for name, words in found.items() if words}

@@ -42,11 +42,7 @@ class Encoder:
     device: torch.device
 
     def embed(self, data: Any) -> Tensor:
-        """(rows, d) float32 on the CPU.
-
-        Args:
-            data: a data frame or what pandas makes one of, or the path of a CSV or Parquet file.
-        """
+        """(rows, d) float32 on the CPU, of a data frame, or of a CSV or Parquet file."""
         x = torch.from_numpy(self.inputs(self.table(data), "the table"))
         return embed_rows(self.network, x.to(self.device)).cpu()
 

@@ -152,7 +152,6 @@ def split_by_column(name: str, frame: "DataFrame", split: str) -> "dict[str, Dat
 
 
 def check_columns(name: str, first: "DataFrame", part: "DataFrame") -> None:
-    """Raise unless both parts have the same columns, of numbers or of words."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     lacking = sorted({*first} ^ {*part})

@@ -66,7 +66,6 @@ def split_rows(
 
 
 def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[Array, Array]:
-    """Return some rows without a drawn share, and that share; by class, and whole groups."""
     groups = np.asarray(table.groups)[rows] if len(table.groups) else ()
     kept, drawn = draw_share(table.y[rows], share, seed, groups)
     return rows[kept], rows[drawn]

@@ -72,7 +72,6 @@ def holes(column: Array) -> list[tuple[float, int]]:
 
 
 def shown(name: str, value: float, table: TabularSet) -> str:
-    """Return a value as its file has it: a day, or a number."""
     return str(np.datetime64(int(value), "D") if name in days_of(table) else f"{value:.10g}")
 
 

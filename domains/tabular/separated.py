@@ -88,10 +88,7 @@ def with_columns(
 
 
 def check_header(path: Path, names: list[str]) -> None:
-    """Raise if two names are equal, of which pandas would rename one, or names are numbers.
-
-    Columns may be counted or years: 0, 1, 2 or 1990, 1991.
-    """
+    """Raise for equal names, or numbers, but counted ones or years: 0, 1, 2 or 1990, 1991."""
     numbers = [n for n in names if is_number(n) and re.search("[0-9]", n) and not n.isdecimal()]
     if len(names) > 1 and all(map(str.isdecimal, names)):
         numbers += names * ({int(b) - int(a) for a, b in pairwise(names)} != {1})
@@ -110,7 +107,6 @@ def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") ->
 
 
 def zeros_note(frame: "pandas.DataFrame", head: "pandas.DataFrame") -> dict[str, list[str]]:
-    """Return the columns of numbers whose first texts are codes, such as telephone numbers."""
     from pandas.api.types import is_numeric_dtype
 
     begun = [
@@ -212,7 +208,6 @@ def decimals(frame: "pandas.DataFrame", sign: str) -> "dict[str, pandas.Series]"
 
 
 def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix: str) -> None:
-    """Raise if a sign of numbers may in all columns be decimal or stand between thousands."""
     if not columns or not all(all_match(GROUPED.format(f"[{sign}]"), c) for c in columns.values()):
         return
     called = {",": "comma", ".": "point"}[sign]
@@ -222,7 +217,6 @@ def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix:
 
 
 def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
-    """Raise if a column has decimal points beside one of decimal commas."""
     from pandas.api.types import is_numeric_dtype
 
     pointed = [

@@ -105,7 +105,6 @@ class Watch(TorchFunctionMode):
             self.place = next(source_lines.lines_within(walk_stack(None), self.folders), self.place)
 
     def is_wrong(self, x: Tensor) -> bool:
-        """Return whether a tensor is not finite, besides in the holes."""
         return x.is_floating_point() and not (bool(x.isfinite().all()) or self.is_hole(x))
 
     def is_hole(self, x: Tensor) -> bool:

@@ -35,11 +35,7 @@ def check_gradient(build: Build, seed: int) -> None:
 
 
 class FrozenDetach(TorchFunctionMode):
-    """Replays what every detach() gave in the first call.
-
-    So a loss's detached weights are the constants in the difference quotient that they are in its
-    gradient.
-    """
+    """Replay what detach() first gave, so detached weights are constants in the quotient too."""
 
     def __init__(self) -> None:
         super().__init__()

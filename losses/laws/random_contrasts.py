@@ -40,10 +40,7 @@ LAW_PAIRINGS = {name: with_whole_views(pairing) for name, pairing in SCORED.item
 
 
 def with_sample_numbers(loss: Loss) -> Loss:
-    """Return a loss that keeps numbers of samples as if it had met each once, all of them alike.
-
-    So its laws are those of a memory that is not empty, and the order of samples does not matter.
-    """
+    """Let a loss have met each sample once, all alike, so its memory is not empty."""
     if loss.needs_samples:
         training = loss.training
         loss.prepare_samples(MAX_SAMPLES)
@@ -55,7 +52,6 @@ def with_sample_numbers(loss: Loss) -> Loss:
 def random_views(
     seed: int, size: int, dim: int = 8, dtype: torch.dtype = torch.float64, grad: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Three views of as many samples, alike but not equal."""
     generator = torch.Generator().manual_seed(seed)
     shape = (size, dim)
     samples = torch.randn(shape, dtype=torch.float64, generator=generator)

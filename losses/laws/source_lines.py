@@ -40,7 +40,6 @@ def code_folders(loss: Loss) -> set[str]:
 def lines_within(
     frames: Iterable[tuple[FrameType, int]], folders: Container[str]
 ) -> Iterator[SourceLine]:
-    """Yield the lines of running code that are of files in these folders."""
     for frame, line in frames:
         file = frame.f_code.co_filename
         if os.path.dirname(file) in folders:  # noqa: PTH120
@@ -59,7 +58,6 @@ def raised_by_check(error: BaseException) -> bool:
 
 
 def formula_place(loss: Loss) -> SourceLine | None:
-    """Return the line at which the user's own formula begins."""
     own = code_folders(loss)
     for _, term in summands(loss):
         for name in ("terms", "combine", "of_views", "forward"):

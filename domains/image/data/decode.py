@@ -68,10 +68,7 @@ def folder_reader(root: Path) -> ReadBytes:
 
 
 def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
-    """The files of a folder, or those in one folder of a zip.
-
-    By default that is the only folder at the zip's top, if there is only one.
-    """
+    """Open a folder, or a zip, of which the only folder at the top is left out of the names."""
     if path.is_dir():
         return Kept(files_below(path), folder_reader(path))
     with reading(path, fix):
@@ -101,10 +98,7 @@ def pool() -> ThreadPoolExecutor:
 
 
 def begin_decoding(work: Callable[[int], None], count: int) -> Callable[[], None]:
-    """Have threads do the work for 0, 1, ... count - 1.
-
-    What is returned waits for them, and raises the first error in order.
-    """
+    """Have threads work on 0, ... count - 1; return what waits, and raises the first error."""
 
     def some(start: int) -> None:
         for number in range(start, min(start + IMAGES_PER_THREAD, count)):
@@ -177,7 +171,6 @@ def is_turned(image: Image.Image) -> bool:
 
 
 def open_image(name: str, data: bytes) -> Image.Image:
-    """The image in a file's bytes, not yet decoded."""
     with reading(name, REPLACE):
         try:
             image = Image.open(BytesIO(data), formats=IMAGE_FORMATS)
@@ -203,10 +196,7 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
 def crops(
     name: str, data: bytes, boxes: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> list[Tensor]:
-    """(3, size, size) uint8 of parts of an image file, each resized as torchvision's are.
-
-    Boxes are top, left, height and width of each part in pixels.
-    """
+    """(3, size, size) uint8 of boxes (top, left, height, width), resized as torchvision's are."""
     image, tensors = open_rgb(name, data), []
     for (top, left, height, width), size in zip(boxes, sizes, strict=True):
         part = image.crop((left, top, left + width, top + height))

@@ -138,7 +138,6 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
 def whole_files(
     part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
 ) -> sets.ImageFiles:
-    """The training part's files, the first of the headers, with the sides of each."""
     sides = [(header.height, header.width) for header in headers[: len(part.names)]]
     labels = torch.tensor(part.labels, device=device)
     height, width = (side, side) if side is not None else sides[0]
@@ -149,7 +148,6 @@ def whole_files(
 def stored_pixels(
     part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
 ) -> sets.Images | sets.ImageFiles:
-    """A part's pixels if they fit, else its files."""
     labels = torch.tensor(part.labels, device=device)
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
     files = sets.ImageFiles(part.names, read, labels, side, shape, groups=part.groups)

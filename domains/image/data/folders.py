@@ -17,7 +17,6 @@ from contrastbench.domains.samples import Counted
 
 
 def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str, Any]]:
-    """Training and test files of a folder in ImageFolder's layout, and notes on other files."""
     folders = part_folders(root)
     if "train" not in folders:
         return one_part(root, groups)
@@ -42,10 +41,7 @@ def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str
 
 
 def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
-    """Return files with their groups: what a pattern, or its first bracket, finds in each name.
-
-    The folders above, down to the depth, are no part of a name.
-    """
+    """Group files by what a pattern, or its first bracket, finds below so many folders."""
     if pattern is None:
         return part
     with reading(f"groups={pattern}", "write one such as [^_]+", "is no regular expression"):
@@ -115,7 +111,6 @@ def check_classes(root: Path, classes: tuple[str, ...]) -> None:
 
 
 def classes_of(root: Path, name: str) -> dict[str, list[str]]:
-    """Image files of each class folder of a part, by names from the root."""
     parent = root / name
     there = (path for path in parent.iterdir() if path.is_dir())
     folders = sorted(path for path in there if not path.name.startswith("."))

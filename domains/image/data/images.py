@@ -260,8 +260,6 @@ def held_out(labels: Tensor, groups: Names = ()) -> Tensor:
 
 
 def split_held_out(pixels: Tensor, labels: Tensor, *groups: Names) -> PartArrays:
-    """Training and test part of images without one: `held_out` is tested."""
-
     def part(rows: Tensor) -> tuple[Any, ...]:
         named = (chosen(names, rows.nonzero()[:, 0].tolist()) for names in groups)
         return pixels[rows], labels[rows], *named

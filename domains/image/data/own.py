@@ -74,7 +74,6 @@ def read_folder(what: str, data_root: Path | None, asked: sets.Request) -> sets.
 
 
 def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
-    """Arrays `images` and `labels`, and perhaps `test_images` and `test_labels`, or the like."""
     kind = file_kind(path).removeprefix("a zip archive")
     refuse(path, (kind, " is {}, not arrays by name: write it by numpy.savez"))
     with zipfile.ZipFile(path) as archive:
@@ -141,10 +140,7 @@ def array_keys(path: Path, names: Sequence[str], groups: str | None = None) -> d
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:
-    """An array of a bounded size, of numbers or texts: nothing is unpickled.
-
-    Texts of pandas are Python objects, which are refused.
-    """
+    """Read an array of a bounded size, of numbers or texts; pandas' texts are Python objects."""
     data = BytesIO(member(archive, f"{key}.npy", UNPACKED))
     try:
         return np.lib.format.read_array(data, allow_pickle=False)

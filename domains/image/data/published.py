@@ -33,10 +33,7 @@ def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Every tenth class of Tiny-ImageNet's training part, at the size of views.
-
-    Half of what is read of each class is tested: the published test part is too small for that.
-    """
+    """Load each tenth class of the training part, half of it to test: the test part is small."""
     path, kept, whole = tiny_files(about, asked.data_root)
     named = {
         label: [name for name in whole.train.names if name.split("/")[1] == label]
@@ -48,7 +45,6 @@ def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def first_files(named: FilesByClass, count: int) -> Parts:
-    """Return so many files of each class to train on, and the next ones to test."""
     halves = (slice(count), slice(count, 2 * count))
     return Parts.by_class(*({k: names[half] for k, names in named.items()} for half in halves))
 
@@ -62,7 +58,6 @@ def tiny_files(about: ImageDataset, root: Path | None) -> tuple[Path, decode.Kep
 
 
 def tiny_parts(kept: decode.Kept) -> Parts:
-    """Tiny-ImageNet's files: training images in class folders, validation images in a list."""
     images = sorted(n for n in kept.names if n.startswith("train/") and n.endswith(".JPEG"))
     classes = tuple(sorted(kept.read("wnids.txt").decode().split()))
     lines = kept.read("val/val_annotations.txt").decode().splitlines()
@@ -162,10 +157,7 @@ LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
 
 
 def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Load the tiles of the declared classes, whose photographs are named CLASS_NUMBER.jpg.
-
-    The digest is of the photographs' bytes and names.
-    """
+    """Load tiles of photographs CLASS_NUMBER.jpg; the digest is of their bytes and names."""
     path = download.obtain(about, asked.data_root)
     kept = named_photographs(path, about.classes)
     named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}
@@ -190,7 +182,6 @@ def class_of(name: str) -> str:
 
 
 def named_photographs(path: Path, classes: tuple[str, ...]) -> Kept:
-    """The photographs of classes by their names alone, in folders of classes or in an archive."""
     if path.is_dir():
         kept = decode.opened(path)
         names = [place.name for place in decode.picture_paths(kept.names)]

@@ -57,10 +57,7 @@ def pixel_keys(parts: Sequence[Images]) -> Iterator[bytes]:
 
 
 def small_keys(parts: Sequence[Images]) -> list[int]:
-    """Return the same number for images that are nearly equal when small and grey, or mirrored.
-
-    A key is the number of the first image whose brightness correlates by more than LIKE.
-    """
+    """Number images by the first that correlates by LIKE or more, small, grey, mirrored too."""
     blocks = (block.cpu().float() for part in parts for block in part.pixels.split(1024))
     small = torch.cat([adaptive_avg_pool2d((block * GREY).sum(1), THUMB) for block in blocks])
     small = small - small.mean((1, 2), keepdim=True)

@@ -53,10 +53,7 @@ def sun(root: Path) -> SetFiles:
 
 
 def caltech(root: Path) -> SetFiles:
-    """Caltech-101 without its background: thirty images of each class, all others are tested.
-
-    Which thirty is not said; here the same for every seed.
-    """
+    """Split Caltech-101 by thirty images a class; which is not said, here the same ones."""
     kept = datasets.Caltech101(root)
     folder, rng = Path(kept.root, "101_ObjectCategories"), np.random.default_rng(0)
     classes, train, test = kept.categories, LabelledFiles(), LabelledFiles()

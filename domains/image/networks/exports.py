@@ -50,7 +50,6 @@ class Encoder:
         return z.cpu()
 
     def read(self, dataset: str, data_root: Path | None) -> Listed:
-        """Return the pictures of a folder by name, or those of another set, training ones first."""
         parsed = own.parse_source(dataset, SOURCES)
         if parsed and parsed[0].kind == "folder":
             root = own.find_path(parsed[1], data_root, Path.is_dir)

@@ -23,7 +23,6 @@ def projection_head(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
 
 
 def without_bias(network: nn.Sequential) -> nn.Sequential:
-    """The network with another last layer."""
     last = network[-1]
     assert isinstance(last, nn.Linear), "heads end so"
     network[-1] = nn.Linear(last.in_features, last.out_features, bias=False)

@@ -29,7 +29,6 @@ def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:
 
 
 def weight_names(state: dict[str, Tensor]) -> list[str]:
-    """The names of what a network computes with."""
     return [name for name in state if not name.endswith(COUNTERS)]
 
 

@@ -59,7 +59,6 @@ def labelled_part(images: Split, share: float, seed: int) -> Split:
 
 
 def linear_head(opened: Encoder, images: Split, classes: int, seed: int) -> nn.Linear:
-    """A column for each feature of the first image, drawn by the seed."""
     first = images.select(torch.zeros_like(images.labels[:1]))
     columns = opened.preprocessing.features(opened.network, first).x.shape[1]
     with torch.random.fork_rng(devices=[]):

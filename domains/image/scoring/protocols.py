@@ -108,7 +108,6 @@ def score_opened(
 
 
 def fitting_parts(images: ImageSet, share: float, seed: int) -> list[Split]:
-    """The images to fit on, and those to choose by: the authors' own, or drawn by the seed."""
     if not images.validation:
         two = held_out_split(images.train, share, seed, fix="use more images of each class")
         return [part for part in two if part is not None]

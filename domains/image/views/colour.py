@@ -79,10 +79,7 @@ def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
 
 
 def tint(images: Tensor, matrices: Tensor, share_of_mean: Tensor) -> Tensor:
-    """(N, 3, H, W) images with their colours mixed by (N, 3, 3) matrices, cut to [0, 1].
-
-    An (N,) share of its mean luma is added to each.
-    """
+    """(N, 3, H, W) mixed by (N, 3, 3) matrices and (N,) shares of the mean luma, in [0, 1]."""
     luma = images.mean((2, 3)) @ constant(LUMA, images.device)
     added = (share_of_mean * luma).view(-1, 1, 1)
     return torch.baddbmm(added, matrices, images.flatten(2)).clamp_(0, 1).view_as(images)

@@ -79,7 +79,6 @@ def randaugment(
 
 
 def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator) -> Draws:
-    """Operations, some left out, with their levels, signs and resampling."""
     noise = torch.rand(4, layers, n, generator=rng, device=rng.device)
     normal = torch.randn(layers, n, generator=rng, device=rng.device)
     operation = (noise[0] * len(OPERATIONS)).long()
@@ -217,10 +216,7 @@ def point_tables(operation: Tensor, share: Tensor) -> Tensor:
 
 
 def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
-    """Operations that send a value to the same one wherever it stands in its colour.
-
-    Those of `POINT_OPERATIONS` have an (n, 256) table, those of `STATISTICS` make one.
-    """
+    """Map values by (n, 256) tables, those of `POINT_OPERATIONS` or made for `STATISTICS`."""
     n, colours = images.shape[:2]
     values = images.reshape(n, colours, -1)
     low, high, bins = values.amin(2, keepdim=True), values.amax(2, keepdim=True), values.long()

@@ -13,10 +13,7 @@ def to_float(images: Tensor) -> Tensor:
 
 
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: a resized box of each image, some mirrored.
-
-    Boxes are (N, 4) top, left, height, width in pixels.
-    """
+    """(N, 3, size, size) float32 in [0, 1] of (N, 4) top, left, height, width, some mirrored."""
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.unbind(1)
     if height == width:
@@ -73,10 +70,7 @@ def resample_separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def blur(images: Tensor, sigma: Tensor) -> Tensor:
-    """SimCLR's Gaussian blur, its kernel a tenth of the image, which is mirrored at borders.
-
-    The images are square, (N, 3, S, S), and sigma is (N,) in pixels.
-    """
+    """Blur (N, 3, S, S) by SimCLR's Gaussian of (N,) sigma pixels, a tenth of the mirrored side."""
     size = images.shape[-1]
     radius = max(1, size // 20)
     offsets = torch.arange(-radius, radius + 1, device=images.device)
