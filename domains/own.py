@@ -89,23 +89,17 @@ def read_unchanged(
 class Adapter(Generic[Read]):
     """The one way in for the data of a domain: sets that it declares, and those that users bring.
 
-    Args:
-        domain: its name.
-        datasets: that it declares.
-        sources: kinds of data that users bring.
-        own: reads these, called with a kind, what is behind its colon, the data root, the options.
-        declared: reads a declared set, called with its name, the data root and the options.
-        fault: what to say of a user's data that cannot be read.
-        others: whether a data root may hold sets that are not declared, which `declared` reads too.
+    `own` is called with a kind, what is behind its colon, the data root and the options, `declared`
+    with a name in place of the first two.
     """
 
     domain: str
-    datasets: Mapping[str, Any]
-    sources: Sequence[Source]
-    own: Callable[..., Read]
-    declared: Callable[..., Read]
-    fault: str = "cannot be read"
-    others: bool = False
+    datasets: Mapping[str, Any]  # that it declares
+    sources: Sequence[Source]  # kinds of data that users bring
+    own: Callable[..., Read]  # reads these
+    declared: Callable[..., Read]  # reads a declared set
+    fault: str = "cannot be read"  # what to say of a user's data that cannot be read
+    others: bool = False  # whether `declared` reads other sets of a data root too
 
     def read(self, name: str, data_root: Path | None, *options: Hashable) -> Read:
         """Read a set; a user's own from memory if it has not changed since the last seed."""
@@ -167,10 +161,7 @@ def fingerprint(root: Path) -> str:
 
 
 def files_below(root: Path) -> list[str]:
-    """Sorted names of all files in a folder and its folders, linked ones too, but no hidden ones.
-
-    A link may not lead back to a folder that holds it, and a name has to be UTF-8.
-    """
+    """Sort the names of all files, linked too, none hidden; they are UTF-8, no link leads back."""
     names = []
     for folder, folders, here in os.walk(root, followlinks=True):
         check_link(Path(folder))

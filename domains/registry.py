@@ -26,11 +26,7 @@ DOMAINS: Mapping[str, EntryPoint] = {  # ours, as a package would announce them
 
 
 def domains() -> dict[str, EntryPoint]:
-    """All domains by name, ours first; none of the packages' code is run.
-
-    Raises:
-        UserError: two domains have one name.
-    """
+    """Return all domains, ours first; no package's code is run, and each name is there once."""
     by_name = dict(DOMAINS)
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in by_name:

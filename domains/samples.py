@@ -162,11 +162,7 @@ def draw_folds(
 
 @contextmanager
 def small_classes() -> Iterator[None]:
-    """Keep scikit-learn silent on classes with fewer members than inner folds: it is said.
-
-    Filters are the whole process's, and threads that set and reset them each on its own undo one
-    another.
-    """
+    """Keep scikit-learn silent on small classes, once: filters are the whole process's."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield

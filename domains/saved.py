@@ -34,10 +34,7 @@ def source(summary: str) -> Source:
 def saved_parts(
     what: str, data_root: Path | None
 ) -> "tuple[dict[str, datasets.Dataset], dict[str, Any]]":
-    """Training, validation and test part, as far as there are such splits; "": the only one.
-
-    Where no split is a test part, that of validation is, as in GLUE. Notes have the hub's revision.
-    """
+    """Return parts by name, "" the only one; without a test part validation is, as in GLUE."""
     here = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
     data, notes = (load_saved(here), {}) if here else hub_set(what, data_root)
     splits = {"": data} if not isinstance(data, dict) else data

@@ -7,7 +7,7 @@ an edited file from the one that was run.
 import hashlib
 import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from os.path import commonpath
@@ -43,30 +43,19 @@ def releases(packages: Iterable[str]) -> dict[str, str]:
     return {name: version(name) for name in sorted(names)}
 
 
-@cache  # it reads what all packages say of themselves
-def distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
+distributions = cache(packages_distributions)  # it reads what all packages say of themselves
+first_code = cache(Path.read_bytes)  # of a file at the first call of this process
 
 
 def code_of_package(file: str) -> bytes:
-    code = first_code(file)
+    code = first_code(Path(file))
     if Path(file).read_bytes() != code:
         raise UserError(f"{file} was edited after it was imported: start a new Python process")
     return code
 
 
-@cache
-def first_code(file: str) -> bytes:
-    """Return the contents of a file at the first call of this process."""
-    return Path(file).read_bytes()
-
-
 def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
-    """Return the name of a user's own loss and its files, by paths within the folder of all.
-
-    Written to another folder they make the same loss: `code_of` sorts them by these paths. The
-    loss of a package has no files here, and nor has one whose files are not UTF-8.
-    """
+    """Return name and files by paths within a folder, as `code_of` sorts; a package has none."""
     folder = commonpath([path.parent for path in sources.contents]) if sources.contents else ""
     try:
         files = {

@@ -46,10 +46,7 @@ class SummedLoss(ScoreLoss):
             return self.conclude(contrast, self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
-        """Return whether tiles pay: many anchors that are the keys, without scores of positives.
-
-        Of several processes each takes rows, which are no more scores than one would compute.
-        """
+        """Return whether tiles pay: many anchors are the keys, and no process shares them."""
         if world() > 1:
             return False
         symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id

@@ -37,12 +37,7 @@ def made_by_library(kind: Any, values: Mapping[str, Any]) -> Any:
 def called_by_library(
     loss: Any, z1: Tensor, z2: Tensor, labels: Tensor | None = None, apart: bool = False
 ) -> Any:
-    """Return the loss of two views, (N, D) each, by one of the libraries.
-
-    Args:
-        labels: (N,) equal where rows are positives; None: those of one sample alone.
-        apart: whether negatives of the first view are in the second one alone, if the loss can.
-    """
+    """Call on (N, D) views; (N,) labels are equal for positives, `apart`: negatives in z2 alone."""
     ids = torch.arange(len(z1), device=z1.device) if labels is None else labels
     call = call_sentence_transformers if is_from(type(loss), LIBRARIES[1]) else call_metric_learning
     return call(loss, z1, z2, ids, apart)

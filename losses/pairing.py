@@ -5,21 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pairing:
-    """Facts about a pairing: its denominator and the number of positives of an anchor.
+    """Facts about a pairing: its denominator and the number of positives of an anchor."""
 
-    Args:
-        positive_in_denominator: whether the pairing adds the positive to the denominator.
-        one_positive: whether each anchor has exactly one positive.
-        mean_over_negatives: whether the denominator has the mean of the negatives, not their sum.
-        two_views: whether the contrast has two whole views, which losses of views need.
-        own_view: whether an anchor's negatives are rows of its own view alone.
-    """
-
-    positive_in_denominator: bool
-    one_positive: bool = True
-    mean_over_negatives: bool = False
-    two_views: bool = True
-    own_view: bool = False
+    positive_in_denominator: bool  # whether the pairing adds the positive to the denominator
+    one_positive: bool = True  # whether each anchor has exactly one
+    mean_over_negatives: bool = False  # whether the denominator has their mean, not their sum
+    two_views: bool = True  # whether the contrast has two whole views, which losses of views need
+    own_view: bool = False  # whether an anchor's negatives are rows of its own view alone
 
 
 # by the function of `losses.contrast` that makes the contrast

@@ -93,13 +93,7 @@ def sloped(
     inputs: Sequence[Tensor],
     upstream: Sequence[Tensor | None] | None = None,
 ) -> tuple[Tensor, list[Tensor | None]]:
-    """The values of the blocks, and the gradients by the inputs of `over_rows`.
-
-    Keys that are the anchors have none of their own.
-
-    Args:
-        upstream: by the values of each part; None: of their sum.
-    """
+    """Return values and gradients by the inputs of `over_rows`; upstream None: of their sum."""
     anchor, keys, pos, *own = inputs
     of_anchor, of_pos, *of_own = map(torch.zeros_like, (anchor, pos, *own))
     of_keys = of_anchor if anchor is keys else torch.zeros_like(keys)

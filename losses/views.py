@@ -129,14 +129,12 @@ def takes_two_views(title: str, target: Any) -> None:
     needed = [p for p in given if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     several = any(p.kind is p.VAR_POSITIONAL for p in given)
     two = len(needed) == 2 and needed == given[:2] and given[1].kind in POSITIONAL
-    if not (several or (two and all(map(may_be_tensor, needed)))):
+    tensors = all(
+        p.annotation in (p.empty, Any, "Any") or "Tensor" in str(p.annotation) for p in needed
+    )
+    if not (several or (two and tensors)):
         shown = call.replace(parameters=given)
         raise UserError(
             f"{title} takes {shown}, not two views: write a class of contrastbench.losses.ViewLoss "
             "that calls it, and give --loss FILE:CLASS"
         )
-
-
-def may_be_tensor(argument: inspect.Parameter) -> bool:
-    about = argument.annotation
-    return about in (argument.empty, Any, "Any") or "Tensor" in str(about)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -146,7 +145,20 @@ class RawSet(NamedTuple):
     """A set in the TU collection's format: what its files begin with, and their bytes."""
 
     name: str
-    read: Callable[[str], bytes | None]  # of a suffix such as "A"; None: there is no such file
+    place: Path | None = None  # a folder, or a zip, of which nothing is extracted; None: no files
+
+    def read(self, suffix: str) -> bytes | None:
+        """Return the bytes of the file of a suffix such as "A"; None: there is no such file."""
+        wanted = f"{self.name}_{suffix}.txt"
+        if self.place is None or self.place.is_dir():
+            path = self.place and self.place / wanted
+            return path.read_bytes() if path and path.is_file() else None
+        fix = f"delete it and download {TU_URL.format(self.name)} again"
+        with reading(self.place, fix), zipfile.ZipFile(self.place) as archive:
+            places = [m for m in member_names(archive) if Path(m).name == wanted]
+            if len(places) > 1:
+                raise ValueError(f"{places[0]} and {places[1]}")
+            return member(archive, places[0]) if places else None
 
     def reading(self) -> AbstractContextManager[None]:
         return reading(f"graph dataset {self.name}", "get its files again")
@@ -256,44 +268,20 @@ def content_hash(graphs: Graphs) -> str:
 def open_raw(name: str, data_root: Path | None) -> RawSet:
     known = DATASETS.get(name)
     if known and known.shipped:
-        return in_zip(fetch_file(known), name)
+        return RawSet(name, fetch_file(known))
     beside = []
     for root in (data_root, data_root / "tudataset") if data_root else ():
         for folder in (root / name, root / name / "raw", root):
             if any(folder.glob(f"{name}_*.txt")):
-                return in_folder(folder, name)
+                return RawSet(name, folder)
         if (root / f"{name}.zip").is_file():
-            return in_zip(root / f"{name}.zip", name)
+            return RawSet(name, root / f"{name}.zip")
         beside += [path.stem for path in root.glob("*.zip")]
     if not known:
         hint = "; others need --data-root with NAME.zip"
         hint = f" ({data_root} has no {name}.zip)" if data_root else hint
         raise unknown_dataset("graph", name, {*beside, *DATASETS}, SOURCES, data_root, hint)
-    return in_zip(fetch_file(known), name)
-
-
-def in_folder(folder: Path, name: str) -> RawSet:
-    """Raw files in a folder."""
-
-    def read(suffix: str) -> bytes | None:
-        path = folder / f"{name}_{suffix}.txt"
-        return path.read_bytes() if path.is_file() else None
-
-    return RawSet(name, read)
-
-
-def in_zip(path: Path, name: str) -> RawSet:
-    """Raw files inside a zip, read in place: nothing is extracted."""
-
-    def read(suffix: str) -> bytes | None:
-        wanted, fix = f"{name}_{suffix}.txt", f"delete it and download {TU_URL.format(name)} again"
-        with reading(path, fix), zipfile.ZipFile(path) as archive:
-            places = [m for m in member_names(archive) if Path(m).name == wanted]
-            if len(places) > 1:
-                raise ValueError(f"{places[0]} and {places[1]}")
-            return member(archive, places[0]) if places else None
-
-    return RawSet(name, read)
+    return RawSet(name, fetch_file(known))
 
 
 def parse_tu(raw: RawSet, declared: GraphDataset | None) -> Graphs:
@@ -331,11 +319,7 @@ def joined(edges: Array) -> Tensor:
 
 
 def check_indicator(raw: RawSet, indicator: Array, graphs: int) -> None:
-    """Graph numbers ascend from 1 or above to the number of graphs.
-
-    A graph without nodes may stand between others; after the last it would be a line of labels too
-    many.
-    """
+    """Raise unless numbers ascend to the last graph; one between may have no nodes."""
     low, high = indicator.min(), indicator.max()
     counts = f"graph numbers {low}..{high}, but graph_labels has {graphs} lines"
     apart = bool((np.diff(indicator) < 0).any())

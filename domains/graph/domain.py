@@ -111,7 +111,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
 
     @cached_property
     def draws(self) -> list[tuple[data.Array, data.Array]]:
-        """The numbers of each fold's training and test graphs; groups are there to choose C too."""
+        """Draw the folds, and those that choose C of each training part where there are groups."""
         y, named = self.graphs.y.cpu().numpy(), np.array(self.graphs.groups)
         draws = [*draw_folds(y, self.recipe.folds, self.seed, named)] if self.recipe.nested else []
         for train, _ in draws if len(named) and y.ndim == 1 else ():

@@ -51,11 +51,7 @@ class Item(NamedTuple):
 def load_own_graphs(
     name: str, data_root: Path | None, edges: bool = False, target: Name = None, groups: Name = None
 ) -> LoadedGraphs:
-    """A set of graphs, a user's own or by its name; edges may have their features.
-
-    Of a user's own, target names the columns of a CSV file that are answers, and groups the field
-    or column that names the group of each.
-    """
+    """Read a set; target names the answers of a CSV file, groups the field of each one's group."""
     known = DATASETS.get(name)
     refuse(name, ((known and groups) or (), " has no groups: leave --recipe groups out"))
     if known and known.target:
@@ -144,7 +140,7 @@ def removed(graphs: Graphs, edges: int) -> dict[str, int]:
 
 def tu_files(dataset: str, data_root: Path | None) -> RawSet:
     """Return the files of a set in the TU collection's format; of others there are none."""
-    parsed, none = own.parse_source(dataset, SOURCES), RawSet(dataset, lambda suffix: None)
+    parsed, none = own.parse_source(dataset, SOURCES), RawSet(dataset)
     if parsed is None:
         embedded = dataset in DATASETS and not DATASETS[dataset].url
         return none if embedded else data.open_raw(dataset, data_root)
@@ -158,7 +154,7 @@ def raw_set(folder: Path) -> RawSet | None:
     names = [path.name.removesuffix("_graph_indicator.txt") for path in tu]
     several = f" holds several data sets ({', '.join(names)}): move each into a folder of its own"
     refuse(folder, (len(tu) > 1, several))
-    return data.in_folder(folder, names[0]) if tu else None
+    return RawSet(names[0], folder) if tu else None
 
 
 def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple[str, ...]]:

@@ -302,11 +302,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def probe_by_epoch(
         self, model: Model, rows: dict[str, Labelled]
     ) -> tuple[dict[str, list[float]], dict[str, Labelled]]:
-        """Accuracies on held-out parts of the probe that sees views, by epoch, and last scores.
-
-        Where the encoder's statistics move, its features are made anew each time, as the released
-        codes do: with the recipe of a paper, a few percent of the time of the encoder's training.
-        """
+        """Score each epoch; where statistics move, features are made anew, as by released codes."""
         probe = self.recipe.probe_on_views
         held_out = [name for name in self.splits if name != "train"]
         by_epoch: dict[str, list[float]] = {name: [] for name in held_out}
@@ -333,11 +329,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         fitted: dict[str, Classifier],
         by_epoch: dict[str, list[float]],
     ) -> Evaluation:
-        """Scores of held-out parts by classifier, with what the record tells beside them.
-
-        A probe's epoch that is chosen on the test images gives no honest number: it is there
-        because released codes report it.
-        """
+        """Gather the scores; the best epoch on test images is there as released codes report it."""
         right = {
             part: {key: classifiers.accuracy_of(*labelled) for key, labelled in some.items()}
             for part, some in scores.items()

@@ -50,10 +50,7 @@ def held_out_split(
     fix: str = "give another --recipe validation",
     last: int = 0,
 ) -> tuple[Split, Split | None]:
-    """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
-
-    In place of a share it is so many of the last images, which the set's authors choose by.
-    """
+    """Return the rest, and a stratified share by the seed, or so many of the last images."""
     rng = generator(torch.device("cpu"), seed)
     rows = torch.randperm(len(images), generator=rng)[:limit]
     labels = images.labels.cpu()

@@ -101,10 +101,7 @@ def train_heads(train: Labelled, seed: int, batch: int, schedule: MakeSchedule) 
 def pseudo_inverse(
     train: Labelled, validation: Labelled | None = None, seed: int = 0
 ) -> Classifier:
-    """RényiCL's probe for Higgs: linear regression on one-hot classes by the pseudo-inverse.
-
-    By the normal equations in float64: the matrix to invert is as large as a row, not as the table.
-    """
+    """RényiCL's probe for Higgs: one-hot targets by the normal equations, in float64."""
     standardise = standardiser(train.x.double())
     x = standardise(train.x.double())
     targets = one_hot(train.y).double()

@@ -119,10 +119,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     @cached_property
     def corpus(self) -> Corpus:
-        """Rows of training sentences; read only by a run that trains.
-
-        Rows with a sentence that is scored are left out, but of Wikipedia for a declared set.
-        """
+        """Read rows without scored sentences; for a declared set all of Wikipedia's stay."""
         name, root = self.recipe.corpus, self.data_root
         others = {*self.recipe.scored_sets} - {self.dataset}
         compared = [s for other in sorted(others) for s in read_any(other, root).compared]

@@ -63,11 +63,7 @@ class SentenceModel(nn.Module):
             return self.head(z) if self.head and (self.training or self.pooler == "cls") else z
 
     def attended(self, tokens: Tokens) -> Tensor | None:
-        """The mask as the encoder takes it without looking whether there is padding.
-
-        transformers would wait for the device to know, and asks nothing of no mask and of one with
-        four dimensions.
-        """
+        """Return a mask of which transformers does not ask the device whether it has padding."""
         if tokens.full:
             return None
         if self.encoder.config._attn_implementation != "sdpa":
@@ -99,11 +95,7 @@ def mean(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> list[Ids]:
-    """Return the ids of each sentence, cut to `most` tokens.
-
-    A sentence has the same ids in each batch. So they are kept under the checksum of the
-    checkpoint's files; a checkpoint without files keeps none.
-    """
+    """Return ids, cut to `most` tokens, and keep them by the checkpoint's checksum, if any."""
     kept = _kept.setdefault((checkpoint.sha256, most), {}) if checkpoint.sha256 else {}
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in kept]
     about = {"truncation": True, "max_length": most, "verbose": False}
@@ -176,11 +168,7 @@ class Embeddings:
 def encode(
     model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str], batch_tokens: int
 ) -> Embeddings:
-    """Embeddings of sentences: each distinct one once, in batches of equal or nearly equal length.
-
-    Sentences are cut only where the encoder has no more positions; how many were cut, empty or had
-    a NUL is counted.
-    """
+    """Embed each distinct sentence once, by length; cut, empty and odd ones are counted."""
     check_head(model)
     distinct = list(dict.fromkeys(sentences))
     ids, odd = counted_ids(checkpoint, distinct)

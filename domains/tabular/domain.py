@@ -152,7 +152,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """MoCo v3's pairing, SimCLR's, SCARF's, DHEL's, or by class; -1 meets its other view alone."""
+        """Pair as MoCo v3, SimCLR, SCARF, DHEL, or by class; -1 meets its other view alone."""
         views = self.views(batch)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, TabularModel), "features as they are have no weights to train"

@@ -118,11 +118,7 @@ def score(
     device: torch.device,
     target: str | None = None,
 ) -> dict[str, float]:
-    """Return the metrics of an exported encoder by that classifier.
-
-    A declared set has its own classes and parts, whatever the encoder's table had; another table
-    of one's own has that one's, or names its column of classes.
-    """
+    """Return metrics; a declared set has its own classes, another the encoder's or `target`."""
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
     roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*own.Roles._fields})

@@ -17,10 +17,7 @@ Build = Callable[..., Loss]  # makes the loss in float64, with some parameters c
 
 @dataclass(frozen=True)
 class Law:
-    """A check of a loss, a domain or a device, what its failure means, and what usually helps then.
-
-    A check raises AssertionError, and may return what it has found.
-    """
+    """Hold a check, which raises AssertionError or says what it found, and what helps."""
 
     check: Callable[..., str | None]
     wrong: str = ""  # "": its message says it

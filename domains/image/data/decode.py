@@ -124,10 +124,7 @@ def cancel_decoding() -> None:
 
 
 class Ahead(Generic[T]):
-    """Batches by number that threads prepare: who asks for one has the next ones begun.
-
-    Whoever goes on in the middle of an epoch begins there.
-    """
+    """Prepare batches by threads: who asks for one, anywhere, has the next ones begun."""
 
     def __init__(self, begin: Callable[[int], Callable[[], T]], count: int) -> None:
         self.begin, self.count = begin, count

@@ -94,9 +94,9 @@ def from_files(
     sizes = {(header.width, header.height) for header in headers}
     kept = len(sizes) == 1 and max(*sizes.pop()) <= max(largest, asked.size)
     side = None if kept else stored_size(asked.size)
-    split = whole_files if asked.whole and side is not None else stored_pixels
-    train = split(parts.train, read, headers, side, asked.device)
-    test = stored_pixels(parts.test, read, headers, side, asked.device)
+    whole = asked.whole and side is not None
+    train = stored(parts.train, read, headers, side, asked.device, whole)
+    test = stored(parts.test, read, headers, side, asked.device)
     known = dict(notes or {}) | decode.oddities(headers) | resized(headers, side)
     seen = {header.sha256 for header in headers[:trained]}
     if twice := sum(header.sha256 in seen for header in headers[trained:]):
@@ -135,22 +135,21 @@ def resized(headers: list[Header], side: int | None) -> dict[str, int]:
     return {note: count for note, count in counts.items() if count}
 
 
-def whole_files(
-    part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
-) -> sets.ImageFiles:
-    sides = [(header.height, header.width) for header in headers[: len(part.names)]]
-    labels = torch.tensor(part.labels, device=device)
-    height, width = (side, side) if side is not None else sides[0]
-    on_device = torch.tensor(sides, device=device).float()
-    return sets.ImageFiles(part.names, read, labels, side, (height, width), on_device, part.groups)
-
-
-def stored_pixels(
-    part: Part, read: ReadBytes, headers: list[Header], side: int | None, device: torch.device
+def stored(
+    part: Part,
+    read: ReadBytes,
+    headers: list[Header],
+    side: int | None,
+    device: torch.device,
+    whole: bool = False,
 ) -> sets.Images | sets.ImageFiles:
+    """Return a part's pixels if they fit, else its files; the `whole` pictures come first."""
     labels = torch.tensor(part.labels, device=device)
     shape = (headers[0].height, headers[0].width) if side is None else (side, side)
     files = sets.ImageFiles(part.names, read, labels, side, shape, groups=part.groups)
+    if whole:
+        sides = [(header.height, header.width) for header in headers[: len(files)]]
+        return replace(files, sides=torch.tensor(sides, device=device).float())
     cuda = device.type == "cuda"
     room = RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0] if cuda else RESIDENT_BYTES
     if len(files) * 3 * shape[0] * shape[1] > room:

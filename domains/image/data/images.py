@@ -108,7 +108,7 @@ class ImageFiles:
         return decode.Ahead(lambda k: self.begin(parts[k], numbers[k]), len(parts))
 
     def in_turn(self, parts: Sequence[Tensor]) -> Callable[[int], "Images | ImageFiles"]:
-        """Decode like `ahead`, but in turn where all crops are drawn from one generator."""
+        """Decode like `ahead`; crops of whole pictures share a generator, so in turn."""
         return self.ahead(parts) if self.sides is None else lambda k: self.select(parts[k])
 
     def crops_ahead(
@@ -148,10 +148,7 @@ class ImageFiles:
         shapes: Sequence[tuple[int, int]],
         work: Callable[[str, int], Sequence[Tensor]],
     ) -> Callable[[], list[Tensor]]:
-        """Have threads decode files, each into a picture of each shape; return what waits for them.
-
-        The work makes the pictures of a file by its name and place.
-        """
+        """Have threads make a picture of each shape by name and place; return what waits."""
         device = self.labels.device
         pinned = device.type == "cuda"  # which is copied from unwaited for
         buffers = [

@@ -173,11 +173,6 @@ def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def class_of(name: str) -> str:
-    """Return a photograph's class.
-
-    >>> class_of("banded_0002.jpg")
-    'banded'
-    """
     return name.rpartition("_")[0]
 
 

@@ -26,10 +26,7 @@ def image_samples(
     own: bool,
     more: Mapping[str, Any],
 ) -> Samples:
-    """Return the images of all parts, training first and test last, and those that are empty.
-
-    Notes on grey or large images of a declared set are what is known of it, and left out.
-    """
+    """Return all parts' images; only of one's own it is told which are grey or large."""
     held = [part for part in splits.values() if isinstance(part, Images)]
     whole = len(held) == len(splits)  # none is decoded only when it is used
     compared = own and whole and sum(map(len, held)) <= MOST_COMPARED

@@ -123,11 +123,7 @@ def by_turn(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: T
 
 
 def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """Compute the same as `by_turn` without a read from the device.
-
-    Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
-    changes by the other.
-    """
+    """Compute as `by_turn` without a read from the device: passes out of turn change nothing."""
     after = constant((0, 0, 0, 1, 1, 1), turn.device, torch.bool)
     idle = (turn[:, None] > constant(PASSES * 2, turn.device)) == after
     mix = mixture(kind, factor.masked_fill_(idle, 1))

@@ -70,10 +70,7 @@ class Draws:
 def randaugment(
     images: Tensor, n: int, magnitude: float, fill: tuple[float, float, float], rng: torch.Generator
 ) -> Tensor:
-    """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
-
-    Magnitudes are of 10, about their mean. Pixels from outside of an image have the colour `fill`.
-    """
+    """(N, 3, H, W) in [0, 1]: n operations each, half of them left out, of mean magnitude of 10."""
     draws = draw_operations(n, len(images), magnitude, on_host(rng))
     return apply(images.mul(255).round_(), draws, fill).div_(255)
 
@@ -92,10 +89,7 @@ def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator)
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
-    """Each image's operations, layer by layer; the whole numbers of the images are overwritten.
-
-    The draws for each layer and image are on the host, which groups the images by them.
-    """
+    """Overwrite whole numbers layer by layer; the host has the draws, and groups by them."""
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
     kind = 1 + torch.bucketize(draws.operation, torch.tensor(LAST_OF_KIND))
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1

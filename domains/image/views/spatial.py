@@ -43,10 +43,7 @@ def warp(images: Tensor, maps: Tensor, size: int, edges: str) -> Tensor:
 def resize_weights(
     start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None
 ) -> Tensor:
-    """(N, size, pixels) weights of a line's pixels in its resized part: triangles.
-
-    Parts have (N,) starts and lengths, in whole pixels; some are turned round.
-    """
+    """(N, size, pixels) triangles of (N,) starts and lengths in whole pixels, some turned round."""
     step = length / size
     new = index_range(size, start.device, 0.5)
     centres = torch.addcmul(start[:, None], step[:, None], new)

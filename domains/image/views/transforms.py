@@ -62,18 +62,15 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
     return images
 
 
-def blur_some(x: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
-    n = len(x)
-    return on_chosen(blur, x, draws.bernoulli(n, policy.blur, rng), draws.uniform(n, 0.1, 2.0, rng))
-
-
 # of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
     "tint": lambda x, p, rng: tint(x, *draws.draw_tints(len(x), p, rng)),
     "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p, rng)),
     "grey": lambda x, p, rng: to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
-    "blur": blur_some,
+    "blur": lambda x, p, rng: on_chosen(
+        blur, x, draws.bernoulli(len(x), p.blur, rng), draws.uniform(len(x), 0.1, 2.0, rng)
+    ),
     "solarise": lambda x, p, rng: solarise(
         x, torch.where(draws.bernoulli(len(x), p.solarise, rng), 0.5, 2.0)
     ),
@@ -92,11 +89,7 @@ def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 def evaluation_view(images: Tensor, size: int) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1] without any randomness.
-
-    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`)
-    and their middle is kept.
-    """
+    """(N, 3, size, size) float32 in [0, 1]: the middle, resized from another size."""
     x = to_float(images)
     height, width = x.shape[-2:]
     if height == width == size:
