@@ -19,7 +19,6 @@ class Shared(_BatchNorm):
         return self.shared(x) if self.training and world() > 1 else super().forward(x)
 
     def shared(self, x: Tensor) -> Tensor:
-        """Normalise with the statistics of all processes, and update the running ones."""
         normal, mean, variance, count = Normalise.apply(x, self.eps)
         if self.running_mean is not None and self.running_var is not None:
             assert self.momentum is not None, "our networks move their statistics by a share"

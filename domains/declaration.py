@@ -74,11 +74,6 @@ class Source:
 
     @property
     def usage(self) -> str:
-        """Return the source as users write it.
-
-        >>> Source("csv", "FILE", "a table").usage
-        'csv:FILE'
-        """
         return f"{self.kind}:{self.what}"
 
 

@@ -1,7 +1,4 @@
-"""Write and read trained encoders as folders of safetensors and JSON.
-
-Importing it imports no torch: what a folder says of itself is known before that.
-"""
+"""Write and read trained encoders as safetensors and JSON, which tells of them without torch."""
 
 import json
 from collections.abc import Mapping

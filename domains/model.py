@@ -32,7 +32,6 @@ def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) ->
 
 
 def unwaited(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy the tensor to the device without waiting for the copy."""
     pinned = tensor.pin_memory() if device.type == "cuda" else tensor
     return pinned.to(device, non_blocking=True)
 

@@ -1,7 +1,4 @@
-"""Data that users bring themselves, `KIND:WHAT`: which kind it is, and where it lies.
-
-Brings no numerics: lists, plans and mistakes need only the declarations.
-"""
+"""Data that users bring themselves, `KIND:WHAT`: which kind, and where; brings no numerics."""
 
 import hashlib
 import os

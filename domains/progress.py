@@ -1,7 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere.
-
-A line that says nothing new comes after twice the time, then twice that.
-"""
+"""Progress on standard error: a bar, or a line every 30 seconds, rarer if it says nothing new."""
 
 import os
 import sys

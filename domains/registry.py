@@ -147,11 +147,6 @@ def missing_library(name: str, module: str | None) -> UserError:
 
 
 def make_recipe(domain: str, values: dict[str, Any]) -> Recipe:
-    """The domain's recipe with these values in place of the defaults; see `Recipe.of`.
-
-    >>> make_recipe("graph", {"epochs": 3}).epochs
-    3
-    """
     return declaration(domain).recipe.of(domain, values)
 
 

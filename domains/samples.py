@@ -130,11 +130,7 @@ def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws
 
 
 def chosen(names: tuple[str, ...], rows: Iterable[int]) -> tuple[str, ...]:
-    """Return the names of some samples, where there are names.
-
-    >>> chosen(("a", "b", "c"), [2, 0]), chosen((), [2, 0])
-    (('c', 'a'), ())
-    """
+    """Return the names of some samples, where there are names."""
     return tuple(names[row] for row in rows) if names else ()
 
 

@@ -1,8 +1,4 @@
-"""Data in the format of Hugging Face's `datasets`: `hf:PATH`, or `hf:NAME` of its hub.
-
-The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What is
-of neither name is asked of the hub, whose revision is noted.
-"""
+"""`hf:WHAT`: a saved folder or a Parquet file of `datasets`, or of its hub by a noted revision."""
 
 import json
 import re

@@ -108,7 +108,6 @@ class Document:
         return UserError(f"{self.path}:{line_of(self.node, where)}: {what}")
 
     def text(self, where: list[int | str]) -> str:
-        """A scalar of the file, letter by letter."""
         node: Any = self.node
         for part in where:
             keyed = isinstance(node, yaml.MappingNode)

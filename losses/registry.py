@@ -1,7 +1,4 @@
-"""The registry of losses by name, ours and those that packages announce.
-
-Importing it does not import torch, so that listing stays instant.
-"""
+"""The registry of losses by name, ours and those of packages; imports no torch for lists."""
 
 import ast
 import importlib
@@ -192,11 +189,6 @@ def give_note(alias: str) -> None:
 
 
 def canonical_name(name: str) -> str:
-    """Return the name of a loss that may be given by an alias.
-
-    >>> canonical_name("llave"), canonical_name("infonce")
-    ('hardness', 'infonce')
-    """
     return ALIASES.get(name, name)
 
 
@@ -232,11 +224,6 @@ def losses() -> dict[str, str]:
 
 
 def aliases(name: str) -> list[str]:
-    """Return the other names of a registered loss.
-
-    >>> aliases("hardness")
-    ['llave']
-    """
     return [alias for alias, target in ALIASES.items() if target == name]
 
 
@@ -257,7 +244,6 @@ def load(name: str, sources: Sources | None = None) -> Any:
 
 
 def import_path(name: str) -> str:
-    """Return the import path of a package's loss, which may be given by its entry point."""
     if expression.package_and_name(name):
         return name
     known = losses()
@@ -290,11 +276,7 @@ def describe(name: str) -> Description:
 
 @cache
 def source_class(name: str) -> ast.ClassDef:
-    """Read the class of a registered loss from its module: it has the module's name, as classes do.
-
-    >>> source_class("alpha_cl").name
-    'AlphaCL'
-    """
+    """Read the class of a registered loss, of its module's name: AlphaCL in alpha_cl."""
     path = Path(__file__).with_name("library") / f"{name}.py"
     classes = [n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.ClassDef)]
     return next(n for n in classes if n.name.lower() == name.replace("_", ""))

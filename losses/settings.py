@@ -26,7 +26,6 @@ def working_directory() -> str:
 
 
 def leave_groups(met: bool) -> None:
-    """End the group of processes that a user's code has made."""
     if dist.is_initialized() > met:
         dist.destroy_process_group()
 

@@ -4,26 +4,18 @@ Those are torch's of the CPU and of the device, NumPy's and Python's.
 """
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
 
 from contrastbench.domains.random import generator, seed_torch
+from contrastbench.losses import blocks
 
 
-@contextmanager
-def generators_kept(device: torch.device) -> Iterator[None]:
+def generators_kept(device: torch.device) -> AbstractContextManager[None]:
     """Put the generators back afterwards, wherever they stand then."""
-    python, numbers = random.getstate(), np.random.get_state()
-    devices = [] if device.type == "cpu" else [device]
-    try:
-        with torch.random.fork_rng(devices, device_type=device.type):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numbers)
+    return blocks.drawing_from(blocks.generator_states(device), device)
 
 
 def seed_generators(device: torch.device, *key: int) -> None:

@@ -116,7 +116,6 @@ def occurrences(numbers: Tensor, n: int) -> Tensor:
 
 
 def segments(ptr: Tensor) -> Tensor:
-    """The segment of each item."""
     return torch.arange(len(ptr) - 1, device=ptr.device).repeat_interleave(ptr.diff())
 
 
@@ -203,11 +202,7 @@ class RawSet(NamedTuple):
 
 @lru_cache(maxsize=1)
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
-    """A dataset by name, x its node labels one-hot or without columns, and its sha256.
-
-    The last one stays in memory for the next seed. A data root has NAME.zip, NAME/NAME_A.txt, or
-    these inside a folder `tudataset`.
-    """
+    """Load a set and its sha256; a data root has NAME.zip or NAME/NAME_A.txt, or in `tudataset`."""
     known = DATASETS.get(name)
     if known and known.reader:
         asked = (known, data_root) if known.url else ()  # an embedded one is made

@@ -326,11 +326,7 @@ def permuted_graphs(
 
 
 def is_known(name: str) -> bool:
-    """Return whether a set's graphs, nodes and edges are declared, or it is made here.
-
-    >>> is_known("motifs"), is_known("MUTAG"), is_known("folder:mine")
-    (True, True, False)
-    """
+    """Return whether a set's graphs, nodes and edges are declared, or it is made here."""
     known = DATASETS.get(name)
     return known is not None and (not known.url or len(known.sizes) == 3)
 
@@ -363,7 +359,6 @@ def with_features(graphs: data.Graphs, features: str) -> data.Graphs:
 
 
 def few_codes(x: Tensor) -> bool:
-    """Return whether there are columns, of whole numbers of which few differ."""
     whole = x.shape[1] > 0 and bool((x == x.round()).all())
     return whole and len(x.unique()) * x.numel() <= data.MAX_FEATURES
 

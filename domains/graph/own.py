@@ -1,8 +1,4 @@
-"""Graphs that users bring: a folder of files, torch-geometric's sets, or a function of their own.
-
-All become one union of graphs with a class each. An edge that is there in one direction only gets
-the other one too, and is counted.
-"""
+"""Graphs that users bring: files, torch-geometric's sets, a function; edges get both ways."""
 
 import csv
 import hashlib
@@ -270,7 +266,6 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
 
 
 def item_of(name: str, graph: Any) -> Item:
-    """The parts of a `Data` that are used, but its class."""
     edges: Any
     edges, x, nodes = (getattr(graph, key, None) for key in ("edge_index", "x", "num_nodes"))
     shaped = edges is not None and nodes and edges.dim() == 2 and len(edges) == 2

@@ -50,7 +50,6 @@ class Preprocessing:
 
     @torch.no_grad()
     def features(self, model: Model, images: Split, task: str = "features") -> Labelled:
-        """Features of all images as they are, under the running statistics of batch norm."""
         model.eval()
         rows = torch.arange(len(images), device=images.labels.device).split(IMAGES_AT_ONCE)
         batch, parts = images.ahead(rows), []

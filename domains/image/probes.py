@@ -1,7 +1,4 @@
-"""The linear classifiers that are trained on views: what each one is, declared once.
-
-The recipe shows these settings to audits, and `scoring/linear_probe.py` trains by them.
-"""
+"""The linear classifiers that are trained on views: audits see what training reads."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,7 +29,6 @@ class Probe:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings by name, in the words of audits."""
         momentum = f", momentum {self.momentum}" if self.optimizer == "sgd" else ""
         return {
             "optimizer": self.optimizer + momentum + ", Nesterov's" * self.nesterov,

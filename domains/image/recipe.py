@@ -98,13 +98,7 @@ MISFITS: Misfits = {  # and what to do
 
 
 class ImageRecipe(ClassedRecipe):
-    """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
-
-    The presets, with their sources, stand in `presets.yaml`.
-
-    >>> ImageRecipe(encoder="resnet50").width
-    0.25
-    """
+    """Train SimCLR, MoCo v3 and supervised pairs; sources of presets stand in `presets.yaml`."""
 
     presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {

@@ -67,7 +67,6 @@ def best_head(
 
 
 def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:
-    """The rate in fifths, after PLAIN_DROPS of EPOCHS."""
     return MultiStepLR(optimizer, [epoch * steps // EPOCHS for epoch in PLAIN_DROPS], gamma=0.2)
 
 

@@ -16,6 +16,7 @@ def class_metrics(truth: Array, predicted: Array, scores: Array | None = None) -
         truth: (n,) classes 0, 1, ...
         predicted: (n,) those that a classifier gives.
         scores: (n, classes) the larger, the likelier the class; a class without a column has 50 %.
+            Of two classes (n,), as scikit-learn has those of the second alone.
 
     >>> class_metrics(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))["balanced_accuracy"]
     50.0
@@ -37,6 +38,8 @@ def one_against_rest(truth: Array, scores: Array) -> float:
     """Return the mean area over classes, by ranks of the class's own (Mann and Whitney 1947)."""
     from scipy.stats import rankdata
 
+    if scores.ndim == 1:
+        scores = np.stack([-scores, scores], axis=1)
     present, counts = np.unique(truth, return_counts=True)
     own = truth[:, None] == present
     columns = np.pad(scores, ((0, 0), (0, max(0, present[-1] + 1 - scores.shape[1]))))

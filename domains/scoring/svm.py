@@ -148,7 +148,7 @@ def svm_fold(
     c = C_GRID[int(inner_accuracy.argmax())]
     ((model, kernel),) = svms(x, y, distance, train, test, [c])
     predicted, truth = model.predict(kernel), y[test]
-    beside = class_metrics(truth, predicted, class_scores(model.decision_function(kernel)))
+    beside = class_metrics(truth, predicted, model.decision_function(kernel))
     return Fold(100 * (predicted == truth).mean(), c, 100 * float(inner_accuracy.max()), beside)
 
 
@@ -169,11 +169,6 @@ def svms(
     fit_kernel, test_kernel = kernels
     for c in grid:
         yield SVC(C=c, kernel="precomputed").fit(fit_kernel, y[train]), test_kernel
-
-
-def class_scores(scores: Array) -> Array:
-    """(tests, classes) scikit-learn's scores, which are those of the second of two alone."""
-    return np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 def linear_folds(
@@ -213,6 +208,5 @@ def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -
     best = int(np.argmax(chosen))
     predicted = models[best].predict(x[test])
     accuracy = 100 * (predicted == y[test]).mean()
-    scores = class_scores(models[best].decision_function(x[test]))
-    beside = class_metrics(y[test], predicted, scores)
+    beside = class_metrics(y[test], predicted, models[best].decision_function(x[test]))
     return Fold(accuracy, C_GRID[best], 100 * chosen[best], beside)

@@ -108,41 +108,34 @@ def words_of(sentence: str) -> str:
     return " ".join(re.findall(r"\w+", text))
 
 
-class Archive:
-    """The files of a tar archive, read without extracting them."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with reading(path, SENTEVAL_FIX), tarfile.open(path) as tar:
-            self.members = [member for member in tar if member.isfile()]
-            if several := doubles(member.name for member in self.members):
-                raise ValueError(f"two members are named {several[0]}")
-
-    def read(self, name: str) -> bytes:
-        """The bytes of the file of that name, in whichever folder of the archive it lies."""
-        matches = [member for member in self.members if f"/{member.name}".endswith(f"/{name}")]
-        with reading(f"{self.path}: {name}", SENTEVAL_FIX), tarfile.open(self.path) as tar:
-            file = tar.extractfile(matches[0]) if matches else None
-            if file is None or matches[0].size > UNPACKED:
-                raise ValueError("it is missing" if file is None else "it is too large")
-            return file.read()
-
-
 class TextFiles:
-    """Text files of a folder or a tar archive, with the sha256 over what was read."""
+    """Text files of a folder or a tar archive, none extracted, and the sha256 of what was read."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.sha256 = root, hashlib.sha256()
-        self.archive = Archive(root) if root.is_file() else None
+        self.root, self.sha256, self.packed = root, hashlib.sha256(), root.is_file()
+        if self.packed:
+            with reading(root, SENTEVAL_FIX), tarfile.open(root) as tar:
+                self.members = [member for member in tar if member.isfile()]
+                if several := doubles(member.name for member in self.members):
+                    raise ValueError(f"two members are named {several[0]}")
 
     def read(self, name: str) -> bytes:
-        if self.archive:
-            return self.archive.read(name)
+        if self.packed:
+            return self.of_archive(name)
         data = contents(self.root / name)
         if not name.endswith(".gz"):
             return data
         with reading(self.root / name, "replace it"), gzip.open(io.BytesIO(data)) as file:
             return unpacked(file, self.root / name)
+
+    def of_archive(self, name: str) -> bytes:
+        """The bytes of the file of that name, in whichever folder of the archive it lies."""
+        matches = [member for member in self.members if f"/{member.name}".endswith(f"/{name}")]
+        with reading(f"{self.root}: {name}", SENTEVAL_FIX), tarfile.open(self.root) as tar:
+            file = tar.extractfile(matches[0]) if matches else None
+            if file is None or matches[0].size > UNPACKED:
+                raise ValueError("it is missing" if file is None else "it is too large")
+            return file.read()
 
     def lines(self, name: str, encoding: str = "utf-8-sig") -> list[str]:
         path = self.root / name

@@ -1,7 +1,4 @@
-"""The sets of sentences that are scored, and the corpora that are trained on.
-
-Readers of files import it and not the face, whose recipe asks them for hashes.
-"""
+"""Sets of sentences that are scored or trained on; readers of files import no recipe with it."""
 
 import os
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Sentences: unsupervised SimCSE with any registered loss, scored by SentEval's protocol.
-
-The two views of a sentence are two dropout passes of the encoder, so this domain has no file of
-views.
-"""
+"""Sentences by SimCSE with any loss, scored by SentEval; views are two dropout passes."""
 
 import copy
 import hashlib
@@ -203,7 +199,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return round(share) if share >= WRONG_SHARE else 0
 
     def cut_sentences(self) -> int:
-        """Return how many of the first 1,000 training sentences the recipe cuts."""
         most, first = self.recipe.max_length, chain.from_iterable(self.corpus.rows)
         ids = token_ids(self.checkpoint, [*islice(first, 1000)], most + 1)
         return sum(len(row) > most for row in ids)

@@ -1,7 +1,4 @@
-"""Trained encoders of sentences as folders, written and opened.
-
-transformers and sentence-transformers load them too.
-"""
+"""Trained encoders of sentences as folders, which transformers and its kin load too."""
 
 import copy
 import json
@@ -111,7 +108,6 @@ def export(model: SentenceModel, checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def write_dense(head: Head, width: int, folder: Path) -> None:
-    """The head as a module of sentence-transformers."""
     tanh = "torch.nn.modules.activation.Tanh"
     write_json(
         folder / "config.json",

@@ -1,8 +1,4 @@
-"""Scores of sentences: SentEval's of pairs, and whether captions find each other.
-
-Those of pairs are Spearman correlations of cosine and gold score. Captions of photographs are rows
-of five, to train on as well.
-"""
+"""Scores of sentences: SentEval's Spearman of pairs, and whether rows of captions are found."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -81,7 +77,6 @@ def settled(cosines: Array) -> Array:
 
 
 def constant(row: Array) -> bool:
-    """Return whether all numbers are equal but for rounding."""
     return bool(np.ptp(row) <= ROUNDING * max(1.0, np.abs(row).max()))
 
 

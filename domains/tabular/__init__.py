@@ -129,7 +129,6 @@ class TabularDataset(Dataset):
 
     @property
     def starts(self) -> tuple[int, int] | None:
-        """Return the first rows of the validation and of the test part."""
         return self.parts and (self.parts[0], self.parts[0] + self.parts[1])
 
 

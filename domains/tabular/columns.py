@@ -125,11 +125,6 @@ def of_json(about: Mapping[str, Any]) -> TabularColumn:
 
 
 def few_names(names: list[str]) -> str:
-    """Name columns in a line, or the first of many.
-
-    >>> few_names(["a"]), few_names(["a", "b"])
-    ('the column a', '2 columns (a, b)')
-    """
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f"the column {shown}" if len(names) == 1 else f"{len(names)} columns ({shown})"
 

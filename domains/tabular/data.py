@@ -46,7 +46,6 @@ def hidden_cluster_table(dataset: TabularDataset) -> TabularSet:
 
 
 def no_columns(rows: int) -> Array:
-    """A table's categorical part where there is none."""
     return np.empty((rows, 0), dtype=object)
 
 
@@ -78,11 +77,12 @@ def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Pa
                 yield path
 
 
-def read_covertype(path: Path, dataset: TabularDataset) -> TabularSet:
-    """Forest CoverType in UCI's split, whose first two parts are i-Mix's training rows."""
+def read_table(path: Path, dataset: TabularDataset) -> TabularSet:
+    """Read a table of tabs with a header, as PMLB's; by a number as target of commas without."""
     import pandas as pd
 
-    frame = pd.read_csv(path, header=None)
+    how: dict[str, Any] = {"sep": "\t"} if isinstance(dataset.target, str) else {"header": None}
+    frame = pd.read_csv(path, **how)
     check_shape(path, frame.shape, dataset.sizes)
     return from_frame(path, frame, dataset.target, starts=dataset.starts)
 
@@ -111,15 +111,6 @@ def read_higgs(path: Path, dataset: TabularDataset) -> TabularSet:
             read += len(chunk)
     check_shape(path, (read, columns), dataset.sizes)
     return from_frame(path, pd.concat(parts), dataset.target, starts=dataset.starts)
-
-
-def read_tabbed(path: Path, dataset: TabularDataset) -> TabularSet:
-    """A table with a header and tabs, as the Penn Machine Learning Benchmarks are kept."""
-    import pandas as pd
-
-    frame = pd.read_csv(path, sep="\t")
-    check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(path, frame, dataset.target, starts=dataset.starts)
 
 
 def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:

@@ -142,7 +142,6 @@ def plain_dates(column: Array) -> bool:
 
 
 def are_long(column: Array) -> bool:
-    """Return whether all numbers are whole, and one is too long for a float."""
     x = np.abs(column[np.isfinite(column)])
     return bool(2**53 < x.max(initial=0) < 1e20 and (x == x.round()).all())
 

@@ -168,7 +168,6 @@ def check_fields(path: Path, names: int) -> None:
 
 
 def line_of(path: Path, row: int) -> int:
-    """Return the number of the line in which a row of the table ends."""
     sign, above = separator(path)
     line, _ = next(islice(records(path, sign), above + 1 + row, None))
     return line

@@ -54,7 +54,6 @@ class TabularSet:
 
     @cached_property
     def digest(self) -> str:
-        """Sha256 of what the table holds, however its file was packed."""
         digest = hashlib.sha256()
         shape = (self.numeric.shape, self.names, self.classes, self.starts)
         digest.update(repr(shape).encode())
@@ -121,7 +120,6 @@ def column_array(column: "pandas.Series") -> Array:
 
 
 def texts_of(values: "pandas.DataFrame | pandas.Series") -> Array:
-    """Return words as an array of texts, empty where one is missing."""
     return values.astype(object).where(values.notna(), "").astype(str).to_numpy(dtype=object)
 
 

@@ -25,7 +25,6 @@ class Law:
 
     @property
     def name(self) -> str:
-        """The name of the law, by which a loss may decline it."""
         return self.check.__name__.removeprefix("check_").replace("_", " ")
 
     def __call__(self, build: Build, seed: int) -> str | None:

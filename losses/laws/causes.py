@@ -108,6 +108,5 @@ class Watch(TorchFunctionMode):
         return x.is_floating_point() and not (bool(x.isfinite().all()) or self.is_hole(x))
 
     def is_hole(self, x: Tensor) -> bool:
-        """Return whether exactly the holes of a tensor are infinite."""
         same = x.shape == self.hole.shape and bool(self.hole.any())
         return same and torch.equal(x.isinf(), self.hole)

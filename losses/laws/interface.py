@@ -112,7 +112,6 @@ def formulas(loss: Loss) -> list[ScoreLoss]:
 
 
 def on_meta(contrast: Contrast) -> Contrast:
-    """Return the contrast without its numbers, on torch's device for shapes alone."""
     tensors = ((k, v) for k, v in vars(contrast).items() if isinstance(v, Tensor))
     moved: dict[str, Any] = {k: tensor.to("meta") for k, tensor in tensors}
     moved["views"] = contrast.views and tuple(view.to("meta") for view in contrast.views)

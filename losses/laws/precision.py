@@ -52,7 +52,6 @@ class FrozenDetach(TorchFunctionMode):
         return self.kept[self.position - 1]
 
     def call(self, loss: Loss, contrast: Contrast) -> Tensor:
-        """The loss with the first call's weights."""
         self.position = 0
         with self:
             value: Tensor = loss(contrast)

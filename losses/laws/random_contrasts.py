@@ -32,7 +32,6 @@ def with_whole_views(pairing: PairingFunction) -> PairingFunction:
 
 
 def numbered_samples(contrast: Contrast) -> Contrast:
-    """Number the training samples by the ids of the anchors."""
     return replace(contrast, index=contrast.anchor_id)
 
 

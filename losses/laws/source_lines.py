@@ -53,7 +53,6 @@ def error_place(error: BaseException, loss: Loss) -> SourceLine | None:
 
 
 def raised_by_check(error: BaseException) -> bool:
-    """Return whether a check of this folder raised the error itself."""
     return bool([*lines_within([*walk_tb(error.__traceback__)][-1:], {LAWS_FOLDER})])
 
 

@@ -369,7 +369,7 @@ RAW: dict[str, Raw] = {
         "mine",
     ),
     "CoverType": Raw(
-        tables.read_covertype,
+        tables.read_table,
         files({"covtype.data.gz": gzip.compress(COVERTYPE.encode())}),
         table("CoverType"),
     ),
@@ -379,7 +379,7 @@ RAW: dict[str, Raw] = {
         table("Higgs-100K"),
     ),
     "PMLB": Raw(
-        tables.read_tabbed,
+        tables.read_table,
         files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}),
         table("churn"),
     ),

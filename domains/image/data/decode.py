@@ -236,7 +236,6 @@ def centre_crop(image: Image.Image, side: int) -> Image.Image:
 
 
 def oddities(headers: Iterable[Header]) -> dict[str, int]:
-    """Return how many images were taken as something else than they are."""
     counts: Counter[str] = Counter()
     for header in headers:
         if header.mode in ("1", "L"):

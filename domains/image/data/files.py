@@ -115,7 +115,6 @@ def photographs(
 
 
 def content_of_files(parts: Parts, names: Sequence[str], headers: Sequence[Header]) -> str:
-    """Return the sha256 of the files' names and bytes, and of the classes that a list gives."""
     digest = hashlib.sha256(repr((parts.classes, len(parts.train.names))).encode())
     for name, header in zip(names, headers, strict=True):
         digest.update(f"{name}\0{header.sha256}\n".encode())

@@ -19,7 +19,6 @@ def annotations(raw: bytes) -> list[tuple[int, str]]:
 
 
 def read_annotations(raw: bytes) -> list[tuple[int, str]]:
-    """Read annotations in this process."""
     from scipy.io import loadmat
 
     images: Any = loadmat(BytesIO(raw), squeeze_me=True)["annotations"]

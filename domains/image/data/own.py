@@ -205,7 +205,6 @@ def read_saved(what: str, data_root: Path | None, asked: sets.Request) -> sets.L
 def saved_pictures(
     name: str, splits: Mapping[str, Any]
 ) -> tuple[dict[str, bytes], dict[str, dict[str, list[str]]]]:
-    """Return the bytes of all pictures by name, and the names of each class in each part."""
     from datasets import Image
 
     features = next(iter(splits.values())).features

@@ -95,7 +95,6 @@ FOLDER_READERS: dict[str, Callable[[Path], SetFiles]] = {
 
 
 def files_of(about: ImageDataset, root: Path) -> SetFiles:
-    """Read the names and classes of a set's files as torchvision does, without the images."""
     if about.layout in FOLDER_READERS:
         return FOLDER_READERS[about.layout](root)
     part = partial(getattr(datasets, about.layout), root, loader=str)

@@ -16,7 +16,6 @@ from contrastbench.domains.model import ContrastiveModel, layer
 
 
 def projection_head(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
-    """A head of as many layers as widths, the last of them linear."""
     *hidden, outputs = widths
     layers = [part for pair in pairwise([inputs, *hidden]) for part in layer(*pair, True)]
     return nn.Sequential(*layers, nn.Linear([inputs, *hidden][-1], outputs))

@@ -52,7 +52,6 @@ class ResNet(nn.Sequential):
 
 
 def stem(channels: int, small: bool) -> OrderedDict[str, nn.Module]:
-    """Make the first layers of a ResNet, by torchvision's names."""
     kernel, stride = (3, 1) if small else (7, 2)
     first = nn.Conv2d(3, channels, kernel, stride, kernel // 2, bias=False)
     layers = OrderedDict(conv1=first, bn1=BatchNorm2d(channels), relu=nn.ReLU(inplace=True))

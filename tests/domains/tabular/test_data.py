@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from contrastbench.domains.tabular import DATASETS, data
-from contrastbench.domains.tabular.data import load_rows, read_covertype, read_higgs
+from contrastbench.domains.tabular.data import load_rows, read_higgs, read_table
 from contrastbench.losses import UserError
 
 
@@ -83,7 +83,7 @@ def test_covertype_has_the_repositorys_split(tmp_path: Path) -> None:
     rows = "".join(",".join([str(k)] * 54 + [str(k % 7)]) + "\n" for k in range(100))
     (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(rows.encode() * 152, compresslevel=1))
     small = replace(DATASETS["CoverType"], sizes=(15_200, 55))
-    table = read_covertype(tmp_path / "covtype.data.gz", small)
+    table = read_table(tmp_path / "covtype.data.gz", small)
     assert (len(table), table.starts, table.numeric.shape[1]) == (15_200, (11_340, 15_120), 54)
     with pytest.raises(UserError, match="is damaged"):
         load_rows("CoverType", data_root=tmp_path)
