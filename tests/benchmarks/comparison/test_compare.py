@@ -54,7 +54,6 @@ def lost(results: Path, row: str, column: str, seed: int, status: str) -> None:
 
 
 def places(results: Path, baseline: str | None = None, table: Table = SMALL) -> list[Comparison]:
-    """The rows of a table against its baseline, place by place."""
     return [*compare(resolve(table, None, results), baseline).places]
 
 
@@ -327,6 +326,8 @@ def test_csv_has_the_numbers(filled: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"table": {"rows": SMALL.rows[:1]}}, "only quoted rows"),
+        ({"table": {"metric": "acuracy"}}, "unknown metric of column 'A' 'acuracy': did you mean"),
         ({"baseline": "bas"}, "unknown row of small that can be run 'bas': did you mean 'base'"),
         ({"baseline": "quoted"}, "unknown row of small that can be run 'quoted'"),
         ({"format_": "pdf"}, "unknown format 'pdf'"),
@@ -334,13 +335,10 @@ def test_csv_has_the_numbers(filled: Path) -> None:
     ],
 )
 def test_wrong_questions_are_one_line(filled: Path, change: dict[str, Any], message: str) -> None:
+    about = {"format_": "md", **change}
+    table = SMALL.model_copy(update=about.pop("table", {}))
     with pytest.raises(UserError, match=message):
-        shown(filled, **{"format_": "md", **change})
-
-
-def test_a_table_of_quotes_cannot_be_compared(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only quoted rows"):
-        compare(resolve(SMALL.model_copy(update={"rows": SMALL.rows[:1]}), None, tmp_path))
+        render_comparison(resolve(table, None, filled), **about)
 
 
 def failing(results: Path) -> Path:
@@ -432,9 +430,3 @@ def test_rows_of_two_corpora_meet_on_the_same_one(tmp_path: Path) -> None:
     found, *_ = places(tmp_path)
     assert found.difference is not None
     assert abs(found.difference) < 2, "not of one corpus against the other"
-
-
-def test_a_metric_that_no_record_has_is_one_line(filled: Path) -> None:
-    odd = SMALL.model_copy(update={"metric": "acuracy"})
-    with pytest.raises(UserError, match="unknown metric of column 'A' 'acuracy': did you mean"):
-        compare(resolve(odd, None, filled))

@@ -145,6 +145,9 @@ def test_only_selects(only: list[str], wanted: list[str]) -> None:
     ] == wanted
 
 
+QUOTED = "small has only quoted values and cannot be run: choose another table"
+
+
 @pytest.mark.parametrize(
     ("only", "message"),
     [
@@ -153,18 +156,14 @@ def test_only_selects(only: list[str], wanted: list[str]) -> None:
         ("sed=1", "unknown --only 'sed'"),
         ("dataset", "give KEY=VALUE"),
         ("dataset=", "give KEY=VALUE"),
+        ("", QUOTED),
+        ("row=quoted", QUOTED),
     ],
 )
 def test_what_selects_nothing_is_named(only: str, message: str) -> None:
+    table = TABLE.but(rows=TABLE.rows[:1]) if message == QUOTED else TABLE
     with pytest.raises(UserError, match=message):
-        plan.runnable_places(TABLE, [only])
-
-
-def test_a_table_of_quotes_says_so() -> None:
-    quoted, said = TABLE.model_copy(update={"rows": TABLE.rows[:1]}), "small has only quoted values"
-    for only in ([], ["row=quoted"]):
-        with pytest.raises(UserError, match=f"{said} and cannot be run: choose another table"):
-            plan.runnable_places(quoted, only)
+        plan.runnable_places(table, [only] if only else [])
 
 
 def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection, Table
-from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
@@ -190,8 +189,3 @@ def test_a_baseline_without_a_temperature_has_no_control_of_it(tmp_path: Path) -
         tmp_path, text.replace("[adnce, {infonce: {temperature: 0.2}}]", "[align_uniform]")
     )
     assert [row.name for row in table.rows] == ["align_uniform", "untrained"]
-
-
-def test_an_unknown_control_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"mine.yaml.*unknown control 'untraned': did you mean"):
-        sweep(tmp_path, SWEEP.replace("controls: true", "controls: [untraned]"))

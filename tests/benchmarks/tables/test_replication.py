@@ -28,7 +28,6 @@ COLLAB = [70.55, 56.74, 70.82, 70.49, 70.51]  # one seed is an outlier; 72.26 ±
 
 
 def back(values: list[float], printed: float, error: float | None) -> Back:
-    """Return a printed value beside the mean of some seeds."""
     return Back("r", "A", fmean(values), stdev(values) / len(values) ** 0.5, printed, error)
 
 

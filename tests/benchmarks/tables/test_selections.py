@@ -238,13 +238,6 @@ def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
             assert all(wanted[name] in values for name, values in grid.items())
 
 
-def test_seeds_that_tune_a_sweep_are_not_shown(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("domains: {tabular: {}}\nlosses: [infonce]\ntune: {seeds: [1]}\n")
-    with pytest.raises(UserError, match=r"mine.yaml:3: seeds \[1\] are in tune and in seeds"):
-        load_table(str(path))
-
-
 TURNING = TABLE.model_copy(
     update={"domain": "graph", "columns": {"A": Column(dataset="MUTAG")}, "rows": TABLE.rows[:2]}
 )

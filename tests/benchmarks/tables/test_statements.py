@@ -52,7 +52,6 @@ STATED = [  # what is easily taken for another: whose code it is, open or printe
 
 @cache
 def load(name: str) -> Table:
-    """The table of that name, read once."""
     return loading.load_table(name)
 
 

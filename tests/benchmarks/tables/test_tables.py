@@ -113,29 +113,6 @@ def check_latex(text: str, table: Table) -> None:
     assert bare.count("{") == bare.count("}")
 
 
-def test_renyicl_scores_at_the_size_of_its_crops() -> None:
-    """Appendix B.4: "random resized crop with a size of 32 [...] for both training and evaluation".
-
-    CIFAR's images have that size; STL-10's 96 pixels are resized to it.
-    """
-    table = load_table("renyicl-table10")
-    for row in table.rows:
-        for column in table.columns:
-            recipe = table.places[row.name, column].work.full_recipe
-            assert (recipe.size, recipe.test_size) == (32, 32 if column == "STL-10" else None)
-
-
-@pytest.mark.parametrize("name", ["attentionnce-table1", "attentionnce-table3"])
-def test_attentionnces_probe_has_a_larger_learning_rate_on_stl(name: str) -> None:
-    """linear.py: `lr=1e-2 if dataset_name == 'stl10' else 1e-3`; ADNCE's has 1e-3 for all."""
-    for place in plan.runnable_places(load_table(name)):
-        lr = place.work.full_recipe.probe_lr
-        assert lr == (1e-2 if place.work.dataset == "STL-10" else None), place.setup.column
-    assert {
-        p.work.full_recipe.probe_lr for p in plan.runnable_places(load_table("adnce-table3"))
-    } == {None}
-
-
 def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection() -> None:
     best = SMALL.model_copy(update={"metric": "accuracy_best_epoch_on_test"})
     assert best.metric_of("A") == "accuracy_best_epoch_on_test"
@@ -461,6 +438,12 @@ def test_odd_names_break_no_table(tmp_path: Path) -> None:
 
 
 OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
+OF_TABLES = Table.model_fields.keys() - PublishedTable.model_fields.keys()
+OF_ROWS = Row.model_fields.keys() - PublishedRow.model_fields.keys()
+OF_PROGRAM = [  # keys that only the program sets
+    *((key, f"{key}: 7\nrows: [{{name: a}}]\n") for key in OF_TABLES),
+    *((key, f"rows: [{{name: a, {key}: 7}}]\n") for key in OF_ROWS),
+]
 
 
 @pytest.mark.parametrize(
@@ -470,6 +453,7 @@ OWN = "title: x\nsource: s\ndecimals: 0\ndomain: graph\ncolumns: {A: {}}\n"
         ('title: "x\\u202e2"\n', ":1: 'x\\u202e2' has a control character: remove it"),
         (f"{OWN}rows: []\n", ":6: rows: list should have at least 1 item"),
         (f"{OWN}rows: [{{name: a}}]\n".replace("0", "9" * 9), ":3: decimals=999999999: input"),
+        *((OWN + rest, f":6: unknown key {key!r}: ") for key, rest in sorted(OF_PROGRAM)),
     ],
 )
 def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: str) -> None:
@@ -479,39 +463,8 @@ def test_a_wrong_file_is_named_with_the_line(tmp_path: Path, text: str, what: st
     assert str(error.value).startswith(f"{tmp_path / 'bad.yaml'}{what}")
 
 
-OF_TABLES = set(Table.model_fields) - set(PublishedTable.model_fields)
-OF_ROWS = set(Row.model_fields) - set(PublishedRow.model_fields)
-
-
-@pytest.mark.parametrize(
-    ("key", "rest"),
-    [
-        *((key, f"{key}: 7\nrows: [{{name: a}}]\n") for key in sorted(OF_TABLES)),
-        *((key, f"rows: [{{name: a, {key}: 7}}]\n") for key in sorted(OF_ROWS)),
-    ],
-)
-def test_a_key_that_only_the_program_sets_is_refused(tmp_path: Path, key: str, rest: str) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(OWN + rest)
-    with pytest.raises(UserError) as error:
-        load_table(str(path))
-    assert str(error.value).startswith(f"{path}:6: unknown key {key!r}: ")
-
-
 def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     """RényiCL's Table 14: means with one digit, deviations with two."""
     assert "71.6 ± 0.36" in shown(tmp_path, load_table("renyicl-table14"))
     assert not re.search(r"\b74\.40\b", shown(tmp_path, load_table("adnce-table5")))
     assert "| *87.67* |" in shown(tmp_path, load_table("renyicl-table6"))
-
-
-@pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])
-def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> None:
-    """Appendix B.5 rescales nothing; i-Mix's splits have 15,120 and 100,000 training rows."""
-    table = load_table(name)
-    for column, about in table.columns.items():
-        if table.domain_of(column) == "tabular":
-            recipe = table.places[table.rows[0].name, column].work.full_recipe
-            assert recipe.pretraining == "train+validation"
-            expected = "plain" if about.dataset == "CoverType" else "pseudo_inverse"
-            assert recipe.probe == expected
