@@ -74,6 +74,7 @@ def test_a_function_and_a_module_of_ones_own_file(tmp_path: Path) -> None:
     assert [one.name for one in check_loss(f"{file}:Vicreg", range(1)) if not one.passed] == []
 
 
+ONE_PROCESS = "gather_distributed must be False:"
 MISTAKES = {
     "packaged_losses:Vicrg": "unknown name in packaged_losses 'Vicrg': did you mean 'Vicreg'",
     "no_such_thing.loss:Mine": "needs no_such_thing, which is not installed: pip install no-such",
@@ -82,35 +83,28 @@ MISTAKES = {
     "packaged_losses:Labels": r"takes \(embeddings.*, not two views: write a class of contrastben",
     "packaged_losses:Stacked": r"takes \(\*, local_proj.*, not two views: write a class of contra",
     "os:getcwd": "os:getcwd is of Python's standard library, which has no losses: name one of a",
+    "my_own:Mine": r"no package my_own: did you mean my_own\.py:Mine\?",
 }
 
 
-@pytest.mark.parametrize(("name", "message"), MISTAKES.items(), ids=list(MISTAKES))
-def test_a_name_that_is_no_loss(name: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        get_loss(name)
-
-
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("name", "params", "message"),
     [
-        ({"wieght": 2}, f"unknown parameter of {VICREG} 'wieght': did you mean 'weight'"),
-        ({"weight": "much"}, "weight must be a finite number, got 'much'"),
-        ({"weight": True}, "weight must be a finite number, got True"),
-        ({"gather_distributed": True}, "gather_distributed must be False: a loss gets the views"),
-        ({"gather_distributed": 0}, "gather_distributed must be a bool, got 0"),
+        *((name, {}, message) for name, message in MISTAKES.items()),
+        (VICREG, {"wieght": 2}, f"unknown parameter of {VICREG} 'wieght': did you mean 'weight'"),
+        (VICREG, {"weight": "much"}, "weight must be a finite number, got 'much'"),
+        (VICREG, {"weight": True}, "weight must be a finite number, got True"),
+        (VICREG, {"gather_distributed": True}, f"{ONE_PROCESS} a loss gets the views"),
+        (VICREG, {"gather_distributed": 0}, "gather_distributed must be a bool, got 0"),
     ],
 )
-def test_a_wrong_parameter(params: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        get_loss(VICREG, **params)
-
-
-def test_a_file_beside_is_not_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_loss_is_named(
+    name: str, params: dict, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_own.py").write_text("")
-    with pytest.raises(UserError, match=r"no package my_own: did you mean my_own\.py:Mine\?"):
-        get_loss("my_own:Mine")
+    with pytest.raises(UserError, match=message):
+        get_loss(name, **params)
 
 
 def test_the_code_is_the_file_and_the_release(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,6 @@ from contrastbench.losses.library.infonce import InfoNCE
 from contrastbench.losses.limits import Limit, reduces
 
 
-class Randomness(InfoNCE):
-    """Adds noise, in an evaluation too."""
-
-    def combine(self, terms: Tensor) -> Tensor:
-        return (terms + torch.rand_like(terms)).mean()
-
-
 class Memory(InfoNCE):
     """Weighs by how often it was called."""
 
