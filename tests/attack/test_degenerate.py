@@ -18,6 +18,7 @@ from contrastbench.losses import UserError
 from contrastbench.losses.registry import LOSSES
 from contrastbench.losses.spec import LossSpec
 from counts import SCALE
+from tu_files import write
 
 N = 24
 HALF = [k % 2 for k in range(N)]
@@ -26,8 +27,6 @@ Made = tuple[str, dict[str, Any]]  # the dataset's name, and keys of the recipe
 
 
 def table(rows: Sequence[Sequence[object]]) -> Callable[[Path], Made]:
-    """Features, and a class at the end of each row."""
-
     def make(folder: Path) -> Made:
         names = [*(f"x{k}" for k in range(len(rows[0]) - 1 if rows else 2)), "y"]
         lines = [",".join(map(str, row)) for row in (names, *rows)]
@@ -93,8 +92,6 @@ IMAGES = {
 
 
 def pairs(rows: Sequence[tuple[str, str, object]]) -> Callable[[Path], Made]:
-    """Pairs with a score, whose sentences are trained on too."""
-
     def make(folder: Path) -> Made:
         lines = ["sentence1\tsentence2\tscore", *("\t".join(map(str, row)) for row in rows)]
         (folder / "it.tsv").write_text("\n".join(lines) + "\n")
@@ -128,8 +125,6 @@ SENTENCES = {
 def graphs(
     sizes: Sequence[int], edges: Callable[[int], list], y: Sequence[object], **more: str
 ) -> Callable[[Path], Made]:
-    """Graphs of so many nodes, with the edges of each, as TU files."""
-
     def make(folder: Path) -> Made:
         starts = [sum(sizes[:k]) + 1 for k in range(len(sizes))]
         lines = [
@@ -141,10 +136,8 @@ def graphs(
             "A": "".join(lines),
             "graph_indicator": "".join(f"{k + 1}\n" * n for k, n in enumerate(sizes)),
             "graph_labels": "".join(f"{label}\n" for label in y),
-            **more,
         }
-        for suffix, content in text.items():
-            (folder / f"IT_{suffix}.txt").write_text(content)
+        write(folder, "IT", **text, **{"node_labels": None, **more})
         return f"folder:{folder}", {"folds": 2}
 
     return make

@@ -149,7 +149,7 @@ EDGES = {
 KINDS = ("crow", "wren")
 PICTURES = {f"{kind}/{k}.jpg": jpeg(9 * i + k, 16) for i, kind in enumerate(KINDS) for k in (0, 1)}
 TINY = {
-    "wnids.txt": b"crow\nwren\n",
+    "wnids.txt": b"wren\ncrow\n",
     "val/val_annotations.txt": b"0.JPEG\tcrow\t0\n1.JPEG\twren\t0\n",
     **{f"train/{kind}/images/{kind}.JPEG": jpeg(k, 16) for k, kind in enumerate(KINDS)},
     **{f"val/images/{k}.JPEG": jpeg(5 + k, 16) for k in (0, 1)},
@@ -157,11 +157,11 @@ TINY = {
 TENTH = TINY | {"train/crow/images/crow1.JPEG": jpeg(7, 16)}
 TILES = {f"banded/banded_000{k}.jpg": jpeg(20 + k, 24) for k in (1, 2)}
 STL = {
-    "stl10_binary/train_X.bin": noise(5, 3, 96, 96).tobytes(),
+    "stl10_binary/train_X.bin": noise(5, 3, 96, 96, seed=5).tobytes(),
     "stl10_binary/train_y.bin": bytes([1, 10, 3, 4, 5]),
     "stl10_binary/test_X.bin": noise(8, 3, 96, 96).tobytes(),
     "stl10_binary/test_y.bin": bytes([2] * 8),
-    "stl10_binary/unlabeled_X.bin": noise(2, 3, 96, 96).tobytes(),
+    "stl10_binary/unlabeled_X.bin": noise(2, 3, 96, 96, seed=2).tobytes(),
     "stl10_binary/class_names.txt": b"airplane\nbird\n",
 }
 IMAGENET = {

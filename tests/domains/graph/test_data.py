@@ -102,16 +102,6 @@ def test_empty_graphs_keep_their_rows(tmp_path: Path) -> None:
     assert graphs.edge_ptr.diff().tolist() == [0, 4, 0, 0, 6]
 
 
-def test_select_and_slice_agree_with_the_graphs_one_by_one(tmp_path: Path) -> None:
-    graphs = read(write(tmp_path))
-    order = torch.tensor([2, 0, 1])
-    chosen = graphs.select(order)
-    for place, number in enumerate(order.tolist()):
-        one, same = chosen[place : place + 1], graphs[number : number + 1]
-        for name in ("x", "edge_index", "node_ptr", "edge_ptr", "y"):
-            assert torch.equal(getattr(one, name), getattr(same, name))
-
-
 EMBEDDED_CONTENT = {
     "label-pairs": "1e786beba9a2c4d737c298c4b7ef2ea4e860944b9d4f090ded4a3b10707ae74d",
     "motifs": "e5e73cd39b13100f71b33c5b7fac096a9cd36e25ac6528cd99f3c6efc38a6e78",

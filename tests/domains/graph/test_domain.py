@@ -21,6 +21,7 @@ from contrastbench.domains.graph.views import add_loops
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
 from opened import opened
+from tu_files import write
 
 domain = partial(opened, "graph", dataset="motifs")
 
@@ -144,15 +145,15 @@ def test_graphs_without_nodes_meet_none(monkeypatch: pytest.MonkeyPatch) -> None
 
 def pairs_with_attributes(folder: Path) -> Path:
     """Twenty graphs of two nodes, whose only difference is an attribute."""
-    lines = {
-        "A": "".join(f"{k}, {k + 1}\n{k + 1}, {k}\n" for k in range(1, 41, 2)),
-        "graph_indicator": "".join(f"{k // 2 + 1}\n" for k in range(40)),
-        "graph_labels": "0\n1\n" * 10,
-        "node_attributes": "".join(f"{k}.5\n" for k in range(40)),
-    }
-    for suffix, text in lines.items():
-        (folder / f"PAIRS_{suffix}.txt").write_text(text)
-    return folder
+    return write(
+        folder,
+        "PAIRS",
+        A="".join(f"{k}, {k + 1}\n{k + 1}, {k}\n" for k in range(1, 41, 2)),
+        graph_indicator="".join(f"{k // 2 + 1}\n" for k in range(40)),
+        graph_labels="0\n1\n" * 10,
+        node_labels=None,
+        node_attributes="".join(f"{k}.5\n" for k in range(40)),
+    )
 
 
 def test_nodes_begin_with_the_attributes_of_their_graph(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from contrastbench.domains.random import generator
 from contrastbench.losses import UserError, get_loss
 from opened import opened
 from shadow import shadow
+from tu_files import write
 
 SHADOW, CPU = shadow(), torch.device("cpu")  # before any backward pass, which settles the devices
 
@@ -34,16 +35,16 @@ def triangles(folder: Path, labels: str = "123", lines: int = 6) -> str:
     nodes = range(1, 61, 3)
     ends = [(a + i, a + j) for a in nodes for i, j in ((0, 1), (1, 2), (0, 2))]
     kinds = [int(labels[k % 3]) + 9 * (k // 30) for k in range(len(ends))]
-    lines_of = {
-        "A": [f"{a}, {b}\n{b}, {a}" for a, b in ends],
-        "graph_indicator": [str(k // 3 + 1) for k in range(60)],
-        "graph_labels": [str(k // 10) for k in range(20)],
-        "edge_labels": [f"{kind}\n{kind}" for kind in kinds][: lines * 10],
-    }
-    folder.mkdir(exist_ok=True)
-    for suffix, text in lines_of.items():
-        (folder / f"T_{suffix}.txt").write_text("\n".join(text) + "\n")
-    return f"folder:{folder}"
+    made = write(
+        folder,
+        "T",
+        A="".join(f"{a}, {b}\n{b}, {a}\n" for a, b in ends),
+        graph_indicator="".join(f"{k // 3 + 1}\n" for k in range(60)),
+        graph_labels="".join(f"{k // 10}\n" for k in range(20)),
+        node_labels=None,
+        edge_labels="".join(f"{kind}\n{kind}\n" for kind in kinds[: lines * 10]),
+    )
+    return f"folder:{made}"
 
 
 domain = partial(opened, "graph", folds=2)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
 from contrastbench.benchmarks.records.experiment import Experiment
@@ -18,7 +17,6 @@ from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.sentence import encoder as encoders
 from contrastbench.domains.sentence import graded
 from contrastbench.domains.sentence.checkpoint import Checkpoint
-from contrastbench.domains.sentence.encoder import pad
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from opened import opened
@@ -167,15 +165,3 @@ def test_a_checkpoint_without_files_keeps_nothing(checkpoint: Checkpoint) -> Non
     encoders.token_ids(made, TEXTS, 8)
     encoders.token_ids(made, TEXTS, 8)
     assert made.tokenizer.count == 2 * len(set(TEXTS))
-
-
-def test_a_padded_batch_is_that_of_torch() -> None:
-    rows = [[2, 5, 3], [2], [2, 7, 7, 9, 3]]
-    tokens = pad(iter(rows), 1, torch.device("cpu"))
-    expected = nn.utils.rnn.pad_sequence([*map(torch.tensor, rows)], True, 1)
-    assert tokens.ids.dtype == expected.dtype
-    assert tokens.ids.equal(expected)
-    assert tokens.mask.sum(1).tolist() == [3, 1, 5]
-    assert tokens.mask[1].tolist() == [1, 0, 0, 0, 0]
-    assert not tokens.full
-    assert pad([[1, 2], [3, 4]], 0, torch.device("cpu")).full

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
+import raw_files
 from contrastbench.domains.tabular import DATASETS, data
 from contrastbench.domains.tabular.data import load_rows, read_higgs, read_table
 from contrastbench.losses import UserError
@@ -120,9 +121,7 @@ def test_a_table_of_the_penn_benchmarks_is_found_in_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DATASETS, "churn", replace(DATASETS["churn"], sizes=(12, 3)))
-    text = "a\tb\ttarget\n" + "".join(f"{i}\t{i % 5}\t{i % 2}\n" for i in range(12))
-    (tmp_path / "pmlb").mkdir()
-    (tmp_path / "pmlb" / "churn.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    raw_files.RAW["PMLB"].make(tmp_path)
     data.load_declared.cache_clear()
     table, _ = load_rows("churn", data_root=tmp_path)
     assert (table.names, table.y.tolist()) == (("a", "b"), [0, 1] * 6)

@@ -18,7 +18,7 @@ from contrastbench.domains.image.data.datasets import IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, Images
 from contrastbench.domains.image.data.own import load_images
 from made_images import CPU, as_folder, declare, declared, jpeg, noise, refused, unread
-from raw_files import CIFAR_10, CIFAR_100, small, tarred, zipped
+from raw_files import CIFAR_10, CIFAR_100, STL, TINY, small, tarred, zipped
 
 
 def test_an_archive_that_never_ends_is_one_line(
@@ -112,63 +112,41 @@ def test_fc100_tests_all_images_of_other_classes_than_it_trains(tmp_path: Path) 
     assert found == {image.numpy().tobytes() for image in rows}
 
 
-def test_stl_is_read_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare(monkeypatch, "STL-10", sizes=(10, 5, 8), unlabelled=100)
-    pixels = {
-        "train": noise(5, 3, 96, 96),
-        "test": noise(8, 3, 96, 96, seed=1),
-        "unlabeled": noise(100, 3, 96, 96, seed=2),
-    }
-    files = {f"stl10_binary/{part}_X.bin": x.swapaxes(2, 3).tobytes() for part, x in pixels.items()}
-    files["stl10_binary/train_y.bin"] = bytes([1, 10, 3, 4, 5])
-    files["stl10_binary/test_y.bin"] = bytes([2] * 8)
-    files["stl10_binary/class_names.txt"] = b"airplane\nbird\n"
-    as_folder(tmp_path, files)
+@pytest.mark.usefixtures("small_cifar")
+def test_stl_is_read_column_by_column(tmp_path: Path) -> None:
+    as_folder(tmp_path, STL)
     images, _ = declared("STL-10", tmp_path, 32)
     assert isinstance(images.unlabelled, Images)
-    assert np.array_equal(images.train.batch(torch.arange(5)).numpy(), pixels["train"])
-    assert np.array_equal(images.unlabelled.pixels.numpy(), pixels["unlabeled"])
+    train, unlabelled = (noise(n, 3, 96, 96, seed=n).swapaxes(2, 3) for n in (5, 2))
+    assert np.array_equal(images.train.batch(torch.arange(5)).numpy(), train)
+    assert np.array_equal(images.unlabelled.pixels.numpy(), unlabelled)
     assert images.train.labels.tolist() == [0, 9, 2, 3, 4]
     assert images.unlabelled.labels.unique().tolist() == [-1]
 
 
+UNREAD = {"train/crow/crow_boxes.txt": b"", "test/images/t.JPEG": jpeg(20)}
+TINY_IMAGENET = {f"tiny-imagenet-200/{k}": v for k, v in (TINY | UNREAD).items()}
 PUBLISHED = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"  # of imagenet100.txt
 
 
-def tiny_files() -> dict[str, bytes]:
-    files = {
-        "wnids.txt": b"n2\nn1\n",
-        "val/val_annotations.txt": b"v0.JPEG\tn1\t0\t0\t9\t9\nv1.JPEG\tn2\t0\t0\t9\t9\n",
-    }
-    files |= {f"train/{c}/images/{c}_{k}.JPEG": jpeg(k) for c in ("n1", "n2") for k in range(2)}
-    files |= {f"train/{c}/{c}_boxes.txt": b"" for c in ("n1", "n2")}
-    files |= {f"val/images/v{k}.JPEG": jpeg(9 + k) for k in range(2)} | {
-        "test/images/t.JPEG": jpeg(20)
-    }
-    return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
-
-
-def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare(monkeypatch, "Tiny-ImageNet", sizes=(2, 4, 2))
-    zipped("tiny-imagenet-200.zip", tiny_files())(tmp_path)
-    images, sha256 = declared("Tiny-ImageNet", tmp_path, 64)
-    assert images.classes == ("n1", "n2")
-    assert (images.train.labels.tolist(), images.test.labels.tolist()) == ([0, 0, 1, 1], [0, 1])
-    expected = np.asarray(Image.open(io.BytesIO(jpeg(10)))).transpose(2, 0, 1)
+@pytest.mark.usefixtures("small_cifar")
+def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path) -> None:
+    zipped("tiny-imagenet-200.zip", TINY_IMAGENET)(tmp_path)
+    images, sha256 = declared("Tiny-ImageNet", tmp_path)
+    assert images.classes == ("crow", "wren")
+    assert (images.train.labels.tolist(), images.test.labels.tolist()) == ([0, 1], [0, 1])
+    expected = np.asarray(Image.open(io.BytesIO(TINY["val/images/1.JPEG"]))).transpose(2, 0, 1)
     assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
-    as_folder(tmp_path / "unpacked", tiny_files())
-    assert declared("Tiny-ImageNet", tmp_path / "unpacked", 64)[1] == sha256
-    (tmp_path / "unpacked/tiny-imagenet-200/train/n1/images/n1_0.JPEG").unlink()
-    unread(
-        "200 has 2 classes, 3 training and 2 test images, Tiny-ImageNet 2 classes, 4 training",
-        "Tiny-ImageNet",
-        tmp_path / "unpacked",
-        64,
-    )
-    (tmp_path / "unpacked/tiny-imagenet-200/val/val_annotations.txt").write_text("v0.JPEG\tn3\n")
-    unread("unknown class 'n3'", "Tiny-ImageNet", tmp_path / "unpacked", 64)
+    folder = tmp_path / "unpacked/tiny-imagenet-200"
+    as_folder(folder.parent, TINY_IMAGENET)
+    assert declared("Tiny-ImageNet", folder.parent)[1] == sha256
+    (folder / "train/crow/images/crow.JPEG").unlink()
+    fault = "200 has 2 classes, 1 training and 2 test images, Tiny-ImageNet 2 classes, 2 training"
+    unread(fault, "Tiny-ImageNet", folder.parent)
+    (folder / "val/val_annotations.txt").write_text("0.JPEG\tn3\n")
+    unread("unknown class 'n3'", "Tiny-ImageNet", folder.parent)
     (tmp_path / "tiny-imagenet-200.zip").write_bytes(b"PK")
-    unread("zip is damaged .*: delete it and download http", "Tiny-ImageNet", tmp_path, 64)
+    unread("zip is damaged .*: delete it and download http", "Tiny-ImageNet", tmp_path)
 
 
 def test_every_tenth_class_trains_and_is_tested(
