@@ -33,7 +33,6 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The frames of this test."""
     monkeypatch.setattr(frame, "cache_folder", lambda: tmp_path)
     return tmp_path / "frames"
 

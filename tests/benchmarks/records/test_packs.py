@@ -61,7 +61,6 @@ def contents(results: Path) -> Files:
 
 
 def records(results: Path) -> dict[str, store.Record]:
-    """What is read, by the paths of files."""
     return {
         path.relative_to(results).as_posix(): record
         for path, record in reading.all_records(results)
@@ -396,7 +395,6 @@ def test_a_packed_record_is_no_file_again_where_a_worse_one_is(results: Path) ->
 
 
 def both_ways(results: Path) -> None:
-    """Read the records of one experiment, and all records."""
     Experiment("graph", "MUTAG", LossSpec("adnce"), {}).records(results)
     records(results)
 
