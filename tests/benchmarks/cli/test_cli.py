@@ -163,19 +163,6 @@ def test_a_seed_that_fails_shows_in_the_exit_code(bench) -> None:
     assert "0 of 2 seeds are ok: no mean over seeds" in out
 
 
-def test_a_table_of_ones_own(bench, tmp_path: Path) -> None:
-    rows = "".join(f"{3 * i},{i % 7},{'ab'[i % 2]}\n" for i in range(200))
-    (tmp_path / "mine.csv").write_text("x,y,kind\n" + rows)
-    words = [*TABLE, "--dataset", "csv:mine.csv", "--target", "kind", "--tiny", "--json"]
-    code, out, err = bench(*words, "--recipe", "preset=scarf", "--recipe", "rate=0.5")
-    record = json.loads(out)
-    sizes = "200 rows (120 train, 40 validation, 40 test); 2 classes (a 100, b 100)"
-    assert (code, err) == (0, f"csv:mine.csv: {sizes}; columns of numbers: 2\n")
-    assert (record["dataset"], record["recipe"]["target"]) == ("csv:mine.csv", "kind")
-    assert [record["recipe"][k] for k in ("pairing", "rate", "epochs")] == ["one_way", 0.5, 2]
-    assert record["details"]["samples"] == {"train": 120, "validation": 40, "test": 40}
-
-
 def test_data_are_checked_without_a_training(bench, tmp_path: Path) -> None:
     rows = [f"{i % 9},{3 * i},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "fine.csv").write_text("\n".join(["x,y,kind", *rows]))

@@ -25,26 +25,6 @@ import torch
 from contrastbench.losses.library.infonce import InfoNCE
 
 
-class Whole(InfoNCE):
-    def forward(self, contrast):
-        return 3
-
-
-class Nothing(InfoNCE):
-    def forward(self, contrast):
-        super().forward(contrast)
-
-
-class Vector(InfoNCE):
-    def combine(self, terms):
-        return terms
-
-
-class Detached(InfoNCE):
-    def combine(self, terms):
-        return terms.mean().detach()
-
-
 class Draws(InfoNCE):
     def combine(self, terms):
         drawn = random.random() + np.random.rand()
@@ -114,21 +94,34 @@ def loss(folder: Path, name: str) -> str:
     return f"{folder}/mine.py:{name}"
 
 
+VALUED = """
+from contrastbench.losses.library.infonce import InfoNCE
+
+class Valued(InfoNCE):
+    def forward(self, contrast):
+        value = super().forward(contrast)
+        return {}
+"""
+RETURN = "return one number, such as .mean()"
+COMPUTE = "compute it from the scores as tensors, without .item"
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("value", "more", "message"),
     [
-        ("Whole", "mine returns int: return a tensor"),
-        ("Nothing", "mine returns NoneType: return a tensor"),
-        ("Vector", "mine returns shape (4,): return one number, such as .mean()"),
-        ("Vector + 0.5*infonce", "mine returns shape (4,): return one number, such as .mean()"),
-        ("Nothing + 0.5*infonce", "mine returns NoneType: return a tensor"),
-        ("Detached", "mine has no gradient: compute it from the scores as tensors, without .item"),
+        ("3", "", "mine returns int: return a tensor"),
+        ("None", "", "mine returns NoneType: return a tensor"),
+        ("value.expand(4)", "", f"mine returns shape (4,): {RETURN}"),
+        ("value.expand(4)", " + 0.5*infonce", f"mine returns shape (4,): {RETURN}"),
+        ("None", " + 0.5*infonce", "mine returns NoneType: return a tensor"),
+        ("value.detach()", "", f"mine has no gradient: {COMPUTE}"),
     ],
 )
 def test_a_value_that_cannot_be_trained_with_is_named(
-    name: str, message: str, tmp_path: Path
+    value: str, more: str, message: str, tmp_path: Path
 ) -> None:
-    record = stub_domain.cell(tmp_path, loss(tmp_path, name))
+    (tmp_path / "mine.py").write_text(VALUED.format(value))
+    record = stub_domain.cell(tmp_path, f"{tmp_path}/mine.py:Valued{more}")
     assert record["status"] == "failed"
     assert record["details"]["error"].startswith(message)
 

@@ -1,7 +1,6 @@
 """Several processes train as one does, end as one does, and go on in any number."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,18 +46,9 @@ def test_every_domain_trains_as_one_process_does(
 def command(results: Path, *options: str) -> list[str]:
     """Return the words of a cell of six steps, whose loss may end it."""
     recipe = [word for pair in RECIPE for word in ("--recipe", pair)]
-    words = [
-        "run",
-        "--domain",
-        "graph",
-        "--dataset",
-        "motifs",
-        "--loss",
-        f"{ending.__file__}:Ending",
-        "--device",
-        "cpu",
-    ]
-    return ["-m", "contrastbench", *words, *recipe, "--results", str(results), *options]
+    words = ["--domain", "graph", "--dataset", "motifs", "--loss", f"{ending.__file__}:Ending"]
+    words += ["--device", "cpu", *recipe, "--results", str(results)]
+    return ["-m", "contrastbench", "run", *words, *options]
 
 
 def ended(how: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -167,22 +157,6 @@ def test_ranks_without_a_place_to_meet_are_one_line(
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
     with pytest.raises(UserError, match="let torchrun start the ranks, or unset WORLD_SIZE"):
         ranks.store()
-
-
-def test_signals_are_heard_again_after_a_meeting() -> None:
-    heard = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        for number in before:
-            signal.signal(number, lambda number, _: heard.append(number))
-        with ranks.ended_by_signals():
-            assert {signal.getsignal(number) for number in before} == {signal.SIG_DFL}
-        for number in before:
-            signal.raise_signal(number)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    assert heard == [*before]
 
 
 def test_each_rank_has_a_card_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -384,14 +384,6 @@ def test_cells_on_a_file_that_was_edited_were_not_done_before(bench) -> None:
         assert f"2 cells: {count}" in bench("sweep", "r.yaml")[1]
 
 
-def test_a_seed_of_each_row_runs_first_and_own_losses_before_others(tmp_path: Path) -> None:
-    own = tmp_path / "own.py"
-    own.write_text("def mine(z1, z2):\n    return (z1 - z2).norm()\n")
-    found = in_order([*tasks("infonce"), *tasks(f"{own}:mine")])
-    names = [(task.experiment.loss.name.partition(":")[2], task.seed) for task in found]
-    assert names == [("mine", 0), ("", 0), ("mine", 1), ("", 1)]
-
-
 def test_cells_of_one_data_set_stand_together() -> None:
     work = [t for k in ("infonce", "adnce") for d in ("a", "b") for t in tasks(k, dataset=d)]
     found = [(task.experiment.dataset, task.seed) for task in in_order(work)]
@@ -404,17 +396,6 @@ def test_cells_of_one_data_set_stand_together() -> None:
         *[("a", 0), ("a", 1), ("a", 1)],
         *[("b", 1)] * 2,
     ]
-
-
-def test_a_worker_keeps_to_the_data_that_it_has_read(tmp_path: Path) -> None:
-    """Another begins with data that nobody reads, and helps where there are none."""
-    sweep = Sweep([t for d in "abc" for t in tasks("infonce", dataset=d)], Options(tmp_path), 2)
-    one = other = None
-    found = ""
-    while sweep.waiting:
-        one, other = sweep.next(one), sweep.next(other)
-        found += "".join(item.task.experiment.dataset for item in (one, other) if item)
-    assert found == "ababcc"
 
 
 def test_a_process_runs_registered_losses_or_one_of_ones_own(stub, tmp_path: Path) -> None:
