@@ -44,49 +44,10 @@ class Steps(ScoreLoss):
         pass
 
 
-class Killed(Steps):
-    def go_wrong(self):
-        os.kill(os.getpid(), signal.SIGKILL)  # as the system does where memory is short
-
-
-class Hungry(Steps):
-    def go_wrong(self):
-        raise MemoryError("not so much")
-
-
-class Raises(Steps):
-    def go_wrong(self):
-        raise RuntimeError("as bad as can be")
-
-
-class Exits(Steps):
-    def go_wrong(self):
-        sys.exit(3)
-
-
-class Vanishes(Steps):
-    def go_wrong(self):
-        raise BaseException("gone")
-
-
-class Closes(Steps):
-    def go_wrong(self):
-        raise GeneratorExit
-
-
-class Mute(Steps):
-    def go_wrong(self):
-        raise type("Silent", (Exception,), {"__str__": lambda _: 1 / 0})
-
-
-class Torn(Steps):
-    def go_wrong(self):
-        raise ValueError("half a letter: " + chr(0xD800))
-
-
-class Moves(Steps):
-    def go_wrong(self):
-        os.chdir("/")
+def leave_child(word):
+    child = subprocess.Popen(["sh", "-c", word + "exec sleep 600"])
+    with Path("grandchildren").open("a") as file:
+        file.write(f"{child.pid} ")
 
 
 class Diverges(Steps):
@@ -97,29 +58,40 @@ class Prints(Steps):
     def go_wrong(self):
         print("x" * 4_000_000)
         print("y" * 4_000_000, file=sys.stderr)
-
-
-class Leaves(Steps):
-    def go_wrong(self):
-        leave_child("")
-        os._exit(7)
-
-
-class Hangs(Steps):
-    def go_wrong(self):
-        leave_child("kill -9 $PPID; ")
-        signal.pause()
-
-
-def leave_child(word):
-    child = subprocess.Popen(["sh", "-c", word + "exec sleep 600"])
-    with Path("grandchildren").open("a") as file:
-        file.write(f"{child.pid} ")
 """
-NAMES = (
-    *("Killed", "Hungry", "Raises", "Exits", "Vanishes", "Closes", "Mute", "Torn", "Moves"),
-    *("Diverges", "Prints", "Leaves", "Hangs"),
-)
+GONE_WRONG = """
+
+class {}(Steps):
+    def go_wrong(self):
+        {}
+"""
+KILLED = "failed: the process was killed by SIGKILL (out of memory?)"
+BAD = {  # what a class does in its second step, and what is said of its cell
+    "Killed": ("os.kill(os.getpid(), signal.SIGKILL)", KILLED),  # as where memory is short
+    "Hungry": ("raise MemoryError('not so much')", "oom: not so much"),
+    "Raises": (
+        "raise RuntimeError('as bad as can be')",
+        "failed: RuntimeError('as bad as can be')",
+    ),
+    "Exits": ("sys.exit(3)", "failed: SystemExit(3)"),
+    "Vanishes": ("raise BaseException('gone')", "failed: BaseException('gone')"),
+    "Closes": ("raise GeneratorExit", "failed: GeneratorExit()"),
+    "Mute": (
+        "raise type('Silent', (Exception,), {'__str__': lambda _: 1 / 0})",
+        "failed: RuntimeError('Silent, which cannot be written')",
+    ),
+    "Torn": (
+        "raise ValueError('half a letter: ' + chr(0xD800))",
+        "failed: RuntimeError('ValueError, which cannot be written')",
+    ),
+    "Moves": ("os.chdir('/')", "failed: bad calls os.chdir"),
+    "Leaves": (
+        "leave_child(''); os._exit(7)",
+        "failed: the process ended with exit code 7: it said nothing",
+    ),
+    "Hangs": ("leave_child('kill -9 $PPID; '); signal.pause()", KILLED),
+}
+NAMES = (*BAD, "Diverges", "Prints")
 GOOD = times(39, least=8)
 TINY = "{epochs: 1, limit: 30, batch_size: 10, folds: 2, hidden: 8, layers: 2}"
 
@@ -136,7 +108,8 @@ def sweep_file() -> str:
 
 
 def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) -> None:
-    (ram / "bad.py").write_text(LOSSES)
+    wrong = "".join(GONE_WRONG.format(name, act) for name, (act, _) in BAD.items())
+    (ram / "bad.py").write_text(LOSSES + wrong)
     (ram / "bad.yaml").write_text(sweep_file())
     done = bench(ram, "sweep", "bad.yaml", "--device", "cpu")  # whose workers start warm too
     assert done.returncode == 1, done.stderr[-2000:]
@@ -148,20 +121,7 @@ def test_one_bad_cell_stops_no_other(ram: Path, found: Callable[[str], None]) ->
     last = f"{GOOD + bad + 1} cells: 0 done before, {GOOD + 1} now, {bad} without a result"
     assert done.stdout.splitlines()[-1] == last
     said = {line.split(", seed 0: ")[0]: line for line in done.stdout.splitlines()[:-1]}
-    for name, why in {
-        "Killed": "failed: the process was killed by SIGKILL (out of memory?)",
-        "Hangs": "failed: the process was killed by SIGKILL (out of memory?)",
-        "Leaves": "failed: the process ended with exit code 7: it said nothing",
-        "Hungry": "oom: not so much",
-        "Raises": "failed: RuntimeError('as bad as can be')",
-        "Exits": "failed: SystemExit(3)",
-        "Vanishes": "failed: BaseException('gone')",
-        "Closes": "failed: GeneratorExit()",
-        "Mute": "failed: RuntimeError('Silent, which cannot be written')",
-        "Torn": "failed: RuntimeError('ValueError, which cannot be written')",
-        "Moves": "failed: bad calls os.chdir",
-        "Diverges": "diverged: the loss is ",
-    }.items():
+    for name, (_, why) in {**BAD, "Diverges": ("", "diverged: the loss is ")}.items():
         assert why in said[f"graph motifs bad.py:{name}"]
     records = [store.read_record(path) for path in (ram / "results").glob("runs/*/*/*/*.json")]
     # those whose process was killed, or left, can say nothing
