@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 import contrastbench
@@ -165,10 +166,8 @@ class Recording:
 recordings: list[Recording] = []
 
 
-def tensors(values: Sequence[Any]) -> list[Tensor]:
-    found: list[Tensor] = []
-    gather(values, found)
-    return found
+def tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
 def memories(values: Sequence[Any]) -> list[Any]:
@@ -240,9 +239,7 @@ class Generator(torch.Generator):
 
 def run(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Run an operation on the CPU tensors of shadows, and return shadows of its results."""
-    operands: list[Tensor] = []
-    gather(args, operands)
-    gather(kwargs.values(), operands)
+    operands = tensors((args, kwargs))
     name = func._schema.name.removeprefix("aten::")
     onto_host = "device" in kwargs and kwargs["device"] is not None and not is_shadow(kwargs)
     with noting_if_backward():
@@ -293,36 +290,21 @@ def is_shadow(kwargs: dict[str, Any]) -> bool:
     return torch.device(kwargs["device"]).type == NAME
 
 
-def gather(values: Any, operands: list[Tensor]) -> None:
-    """All tensors among values and lists of values."""
-    for value in values:
-        if isinstance(value, Tensor):
-            operands.append(value)
-        elif isinstance(value, (list, tuple)):
-            gather(value, operands)
-
-
 def unwrap(value: Any) -> Any:
     """CPU tensors in the place of shadows."""
-    if isinstance(value, ShadowTensor):
-        return value.held
-    if isinstance(value, (list, tuple)):
-        return type(value)(unwrap(x) for x in value)
-    return value
+    return tree_map_only(ShadowTensor, held, value)
 
 
 def wrap(value: Any, shadows: dict[int, ShadowTensor]) -> Any:
     """Shadows in the place of CPU tensors; of one that was an operand the operand itself."""
-    if isinstance(value, Tensor):
-        known = shadows.get(id(value))
-        if known is None:
-            return ShadowTensor(value)
-        if known.shape != value.shape:
+
+    def shown(result: Tensor) -> ShadowTensor:
+        known = shadows.get(id(result))
+        if known is not None and known.shape != result.shape:
             raise NotImplementedError("the shadow device has no operations that reshape in place")
-        return known
-    if isinstance(value, (list, tuple)):
-        return type(value)(wrap(x, shadows) for x in value)
-    return value
+        return ShadowTensor(result) if known is None else known
+
+    return tree_map_only(Tensor, shown, value)
 
 
 def count(
@@ -438,21 +420,17 @@ def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Ten
 
 
 def cast(func: Any, types: Callable[[list[Tensor]], torch.dtype], *args: Any, **kwargs: Any) -> Any:
-    floats: list[Tensor] = []
-    gather(args, floats)
-    gather(kwargs.values(), floats)
-    dtype = types(floats)
+    dtype = types(tensors((args, kwargs)))
 
-    def as_type(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            eligible = value.is_floating_point() and value.dtype != torch.float64
-            return value.to(dtype) if eligible and value.device.type == NAME else value
-        return type(value)(map(as_type, value)) if isinstance(value, (list, tuple)) else value
+    def as_type(value: Tensor) -> Tensor:
+        eligible = value.is_floating_point() and value.dtype != torch.float64
+        return value.to(dtype) if eligible and value.device.type == NAME else value
 
+    args, kwargs = tree_map_only(Tensor, as_type, (args, kwargs))
     with torch._C._ExcludeDispatchKeyGuard(
         torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
     ):
-        return func(*as_type(args), **{key: as_type(value) for key, value in kwargs.items()})
+        return func(*args, **kwargs)
 
 
 def lowered(operands: list[Tensor]) -> torch.dtype:

@@ -5,13 +5,12 @@ version that the row names; all other rows stay as they are.
 """
 
 import json
-import os
 import re
 import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -73,22 +72,11 @@ def outcome(words: str) -> str:
     pairing = given.get("--pairing", "both_views")
     specs = [parse_loss(text) for text in (first, given["--against"])]
     sides = [CalledLoss(spec.name, spec.params, pairing) for spec in specs]
-    with here(FILES), warnings.catch_warnings(action="ignore"):
+    with chdir(FILES), warnings.catch_warnings(action="ignore"):
         try:
             return compare_on_batches(*sides).verdict
         except UserError as error:
             return f"error: {error}"
-
-
-@contextmanager
-def here(folder: Path) -> Iterator[None]:
-    """Work in a folder within."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def released() -> str:
