@@ -140,7 +140,6 @@ def test_tars(
 
 
 def object_array(canary: Path) -> bytes:
-    """An array of Python's objects, which are pickled."""
     file = io.BytesIO()
     np.save(file, np.array([hostile.Reduced(canary / "owned")], dtype=object), allow_pickle=True)
     return file.getvalue()
@@ -155,8 +154,6 @@ GRAPHML = (
 
 
 def png(*chunks: tuple[bytes, bytes], width: int = 16) -> bytes:
-    """A PNG of these chunks between its head and its end."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc32(kind + data))
 

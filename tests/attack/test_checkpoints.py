@@ -37,7 +37,6 @@ def header(folder: Path, change: Callable[[dict], object]) -> None:
 
 
 def first(about: dict) -> dict:
-    """What is said of the first tensor."""
     return next(value for key, value in about.items() if key != "__metadata__")
 
 
@@ -61,13 +60,11 @@ def pickle_of_torch(folder: Path, canary: Path) -> None:
 
 
 def code(folder: Path, canary: Path) -> None:
-    """The configuration names classes of its own."""
     (folder / "code.py").write_text(CODE.format(str(canary / "owned")))
     config(folder, auto_map=AUTO, model_type="mine", architectures=["Mine"])
 
 
 def outside(folder: Path, canary: Path) -> None:
-    """An index whose parts lie elsewhere."""
     shutil.move(folder / WEIGHTS, canary / "secret.safetensors")
     names = load_file(canary / "secret.safetensors")
     index = {"metadata": {}, "weight_map": dict.fromkeys(names, "../canary/secret.safetensors")}

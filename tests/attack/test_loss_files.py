@@ -51,7 +51,6 @@ WORDS = ("utf-8", "latin-1", "utf-7", "unicode_escape", "rot13", "\u00ad", "\ufe
 
 
 def drawn(rng: random.Random) -> dict[str, str]:
-    """Files of a loss, most of which are odd."""
     names = rng.sample(NAMES, rng.randrange(1, 4))
     return {name: rng.choice(LINES).format(rng.choice(WORDS)) for name in names}
 

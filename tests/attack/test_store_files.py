@@ -105,7 +105,6 @@ def test_a_damaged_download(
 
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """A disk on which no file can be longer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -115,7 +114,6 @@ def room_for(size: int) -> Iterator[None]:
 
 
 def points(size: int) -> list[int]:
-    """Where a disk is full within a file of this size."""
     return sorted({size * k // times(100) for k in range(times(100))})
 
 
@@ -183,7 +181,6 @@ class Disk:
         return noting
 
     def note(self) -> None:
-        """A power cut now."""
         now = self.now()
         for names in (now, self.names):
             for share in (0, 1, 2):
@@ -225,7 +222,6 @@ class Disk:
 
 
 def after_cuts(disk: Disk, folder: Path) -> Iterator[Path]:
-    """The folders that power cuts leave."""
     for left in disk.left:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -104,7 +104,6 @@ def write(folder: Path, number: int, rng: random.Random) -> list[Path]:
 
 
 def words_of(command: str, results: Path) -> list[str]:
-    """Return a command on a folder of results."""
     suite, elsewhere = results.with_name("suite.yaml"), results.with_name("elsewhere")
     suite.write_text(SUITE)
     words = {

@@ -82,7 +82,6 @@ def built() -> bool:
 
 @cache
 def has_kernel(name: str, key: str) -> bool:
-    """Return whether an operation has a kernel under a dispatch key."""
     has: bool = torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, key)
     return has
 

@@ -11,7 +11,6 @@ from contrastbench.losses import UserError
 
 
 def full_disk(*_: object, **__: object) -> NoReturn:
-    """What writes, on a disk that is full."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -81,7 +81,6 @@ def pickled(canary: Path, protocol: int = 4) -> bytes:
 def zipped(
     files: Files | list[tuple[str | zipfile.ZipInfo, bytes]], how: int = zipfile.ZIP_DEFLATED
 ) -> bytes:
-    """A zip of these members, in this order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
         for name, content in files.items() if isinstance(files, dict) else files:
@@ -218,7 +217,6 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int =
 def tarred(
     files: Files | list[tuple[Any, bytes]], pax: dict[str, str] | None = None, mode: str = "w"
 ) -> bytes:
-    """A tar of these members, in this order."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=mode, pax_headers=pax or {}) as tar:  # type: ignore[call-overload]
         for info, content in files.items() if isinstance(files, dict) else files:

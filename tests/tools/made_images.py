@@ -73,7 +73,6 @@ def declare(patch: pytest.MonkeyPatch, name: str, **facts: Any) -> None:
 
 
 def declared(name: str, root: Path | None, size: int = 16) -> LoadedImages:
-    """A declared set, read anew."""
     load_declared.cache_clear()
     return load_images(name, size, root, CPU)
 

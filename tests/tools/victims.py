@@ -49,7 +49,6 @@ def pack(results: str) -> None:
 
 
 def unpack(results: str) -> None:
-    """Make packed records files again like `bench pack --undo`."""
     list(packing.unpack(Path(results)))
 
 

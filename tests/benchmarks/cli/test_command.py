@@ -143,7 +143,6 @@ def drawn(draw: random.Random) -> Experiment:
 
 
 def loss(draw: random.Random) -> LossSpec:
-    """A loss or a sum, some of its parameters given."""
     names = draw.sample(list(LOSSES), draw.choice([1, 1, 2]))
     name = " + ".join(draw.choice(["", "0.5*", "1e-05*"]) * (len(names) > 1) + n for n in names)
     defaults = LossSpec(name).complete.params
@@ -156,7 +155,6 @@ def loss(draw: random.Random) -> LossSpec:
 
 
 def value_of(recipe: type[Recipe], name: str, draw: random.Random) -> Any:
-    """A value that may be one of that key."""
     field = recipe.model_fields[name]
     kinds = [field.annotation, *get_args(field.annotation)]
     choices = [x for kind in kinds if get_origin(kind) is Literal for x in get_args(kind)]

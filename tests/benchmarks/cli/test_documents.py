@@ -35,7 +35,6 @@ Bench = Callable[..., tuple[int, str, str]]
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    """Page and text of each block of code."""
     for page in PAGES:
         if page.name in ("own-data.md", "own-domain.md"):
             continue  # test_own_data.py and test_audio.py run what they show
@@ -88,7 +87,6 @@ def test_a_command_does_what_it_is_shown_for(words: tuple[str, ...], bench: Benc
 
 
 def read(name: str, rest: list[str]) -> None:
-    """The words of a command, which may be one of a group."""
     command = get_command(app).commands[name]
     while subcommands := getattr(command, "commands", {}):
         command, *rest = subcommands[rest[0]], *rest[1:]
@@ -121,7 +119,6 @@ def test_the_first_page_has_the_registrys_losses_by_family() -> None:
 
 
 def compared() -> dict[str, dict[str, str]]:
-    """Return the lines of the standing comparison by method, of its page."""
     if not STANDING.exists():
         return {}
     head, _, *rows = table_of("| " + STANDING.read_text().rpartition("\n| Method | ")[2])

@@ -60,7 +60,6 @@ def test_a_run_shows_names(bench: Bench, tmp_path: Path) -> None:
 
 
 def changed(words: list[str], flag: str, value: str) -> list[str]:
-    """Return the words with another value of an option, or with the option added."""
     if flag not in words:
         return [*words, flag, value]
     at = words.index(flag) + 1

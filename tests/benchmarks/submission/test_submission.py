@@ -290,19 +290,16 @@ def test_a_bundle_is_the_same_for_the_same_records_which_can_be_merged(mine) -> 
 
 
 def scored(_: dict[str, Any], files: Files) -> None:
-    """Change a score, and leave the record's own checksum."""
     name, data = next((name, data) for name, data in files.items() if name.startswith("runs/"))
     score = json.loads(data)["metrics"]["accuracy"]
     files[name] = data.replace(str(score).encode(), b"99.5")
 
 
 def swapped(_: dict[str, Any], files: Files) -> None:
-    """Put another loss file into the bundle alone."""
     files["loss/mine.py"] = MINE.replace("pass", "ordered = False").encode()
 
 
 def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
-    """Put another loss file everywhere, with its own hash and the keys that follow."""
     text = MINE.replace("pass", "def terms(self, scores): return 9 * super().terms(scores)")
     Path("other").mkdir()
     Path("other/mine.py").write_text(text)
@@ -315,14 +312,12 @@ def swapped_with_its_hash(_: dict[str, Any], files: Files) -> None:
 
 
 def of_a_file_elsewhere(about: dict[str, Any], files: Files) -> None:
-    """Name a file of the verifying side in place of the bundle's."""
     about["loss"] = f"{Path('mine.py').absolute()}:Mine"
     for record in records(files).values():
         put(files, {**record, "own_loss": {**record["own_loss"], "name": about["loss"]}})
 
 
 def with_a_seed(_: dict[str, Any], files: Files) -> None:
-    """Add a sixth cell: a seed that the suite does not have."""
     record = next(one for one in records(files).values() if one["seed"] == 2)
     put(files, {**record, "seed": 3})
 
@@ -673,7 +668,6 @@ def test_a_kept_record_has_no_word_of_the_process_that_made_it(
 
 
 def timeless(path: Path) -> dict[str, Any]:
-    """Return a record without the times and the memory that it took."""
     record = json.loads(path.read_bytes())
     details = {k: v for k, v in record["details"].items() if not k.startswith("seconds")}
     taken = ("seconds", "sha256", "peak_memory_mib")

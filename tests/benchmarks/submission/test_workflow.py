@@ -81,7 +81,6 @@ def copied(tmp_path: Path, bench):
 
 
 def commands() -> list[list[str]]:
-    """The words of what the workflow runs of `bench`."""
     steps = yaml.safe_load(ITS_WORKFLOW.read_text())["jobs"]["loss"]["steps"]
     lines = [step["run"] for step in steps if step.get("run", "").startswith("bench ")]
     return [shlex.split(line.partition("|")[0])[1:] for line in lines]

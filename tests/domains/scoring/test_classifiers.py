@@ -129,7 +129,6 @@ def check_heads(
 
 
 def check_choice(ours: Classifier, heads: list[torch.nn.Linear], x: Tensor, held: Labelled) -> None:
-    """The rate is that which validation prefers."""
     classes = [head(x).argmax(dim=1) for head in heads]
     scores = [100 * (y == held.y).double().mean().item() for y in classes]
     best = scores.index(max(scores))

@@ -40,7 +40,6 @@ def omniglot(root: Path, *_: int) -> None:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets of a few images by the names of the large ones."""
     for name, about in DATASETS.items():
         if about.reader == "published:load_disjoint":
             declare(monkeypatch, name, sizes=SIZES, content="")

@@ -28,7 +28,6 @@ SMALL |= {"epochs": 1, "batch_size": 4}
 
 
 def pictures(folder: Path, names: list[str]) -> None:
-    """A different one by each name."""
     as_folder(folder, {f"{name}.jpg": jpeg(crc32(name.encode()), 20) for name in names})
 
 

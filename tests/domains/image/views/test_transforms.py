@@ -20,7 +20,6 @@ EXACT = 2e-6  # float32 in another order of operations
 
 
 def spread(low: float, high: float) -> Tensor:
-    """A parameter for each image, both ends among them."""
     return torch.linspace(low, high, N)
 
 
