@@ -96,11 +96,6 @@ def test_a_small_card_takes_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     assert (blocks.block_elements(cpu, 2**30), blocks.tile(cpu)) == (2**16 * 3, 2**8)
 
 
-def test_few_scores_of_a_cpu_are_one_block() -> None:
-    assert blocks.block_elements(torch.device("cpu"), 512**2) == 512**2
-    assert blocks.block_elements(torch.device("cpu"), 514**2) < 512**2
-
-
 # What the CPU refuses without a wait
 
 

@@ -50,16 +50,6 @@ def test_findings_stand_with_the_numbers_alone_that_they_are_on(tmp_path: Path) 
     assert "findings" not in empty
 
 
-def test_a_page_of_a_paper_says_what_came_back_then_who_is_better_then_shows_it() -> None:
-    page = (RESULTS / "adnce-table10.md").read_text().split("\n\n")
-    assert "ADNCE 1 of 7, 1 too wide to tell; " in page[1], "the paper's own method first"
-    assert "No pre-train" not in page[1], "controls are not counted"
-    assert re.fullmatch(r"Against GraphCL on single sets, undecided: \d+\.", page[2])
-    assert page[3].endswith("](adnce-table10.svg)")
-    assert next(i for i, part in enumerate(page) if part.startswith("| Method")) == 5
-    assert next(i for i, part in enumerate(page) if "cannot be read" in part) > 5
-
-
 @pytest.mark.usefixtures("moment")
 def test_a_standing_comparison_has_all_of_its_answer_below_its_values() -> None:
     found = texts(view_of(resolve(load_table("standard"), None, RESULTS)))

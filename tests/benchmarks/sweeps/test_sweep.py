@@ -25,14 +25,12 @@ from contrastbench.benchmarks.sweeps import process as process_module
 from contrastbench.benchmarks.sweeps import slots as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
 from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.sweeps.sweep import (
     Failure,
     Sweep,
     failure_lines,
     in_order,
     own_code,
-    run_plan,
 )
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
@@ -299,15 +297,6 @@ def test_the_last_cell_is_waited_for_however_late_its_claim_is_read(
     monkeypatch.setattr(Sweep, "watch", watch_late)
     assert run(tasks("infonce", seeds=2), tmp_path, jobs=2) == []
     assert len(notes.read_text().splitlines()) == 4, "each was claimed once and then done"
-
-
-def test_a_cell_without_a_result_is_exit_code_1(tmp_path: Path, monkeypatch) -> None:
-    """Whatever became of it: the last line says how many, and that it is bad news."""
-    monkeypatch.setattr(Sweep, "run", lambda self: [])
-    asked = make_plan("smoke", ["loss=infonce", "domain=graph"], "0-1", True, None, tmp_path)
-    assert list(run_plan(asked, Options(tmp_path))) == [
-        ("2 cells: 0 done before, 0 now, 2 without a result", True)
-    ]
 
 
 def test_jobs_are_processes_and_share_the_cores(

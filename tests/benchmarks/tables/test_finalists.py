@@ -70,12 +70,6 @@ def test_each_part_of_each_range_is_met_once(again: bool, name: str) -> None:
         assert len({*values}) == 15
 
 
-def test_a_search_again_has_the_same_defaults_and_other_points() -> None:
-    one, again = (Space(LossSpec("infonce"), 0.1, again=flag).settings for flag in (False, True))
-    assert one[0] == again[0]
-    assert not {str(s) for s in one[1:]} & {str(s) for s in again[1:]}
-
-
 def test_each_set_has_points_of_its_own_that_all_losses_share() -> None:
     """So luck with points is no luck on all sets, and none has one in the middle of the ranges."""
     names = [f"tabular/{k}" for k in range(200)]
@@ -94,12 +88,6 @@ def test_each_set_has_points_of_its_own_that_all_losses_share() -> None:
     for loss in ("hcl", "adnce", "debiased"):
         own = Space(LossSpec(loss), 0.01, name=names[0]).settings[1:]
         assert [(one.params["temperature"], one.recipe["lr"]) for one in own] == found[names[0]]
-
-
-def test_two_sets_that_score_one_training_share_its_cells() -> None:
-    table = load_table("standard-4")
-    first, second = (table.places["infonce", name].search for name in ("captions", "sts"))
-    assert first.settings == second.settings  # type: ignore[attr-defined]
 
 
 def test_what_is_given_is_not_searched() -> None:

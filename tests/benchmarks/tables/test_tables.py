@@ -203,18 +203,6 @@ def test_a_column_without_a_dataset_is_quoted(tmp_path: Path) -> None:
     assert "| ours | - / missing | - / missing | *60.0* | - / missing |" in shown(tmp_path, quoted)
 
 
-def test_what_stands_under_a_table_is_in_paragraphs(tmp_path: Path) -> None:
-    noted = SMALL.model_copy(update={"notes": "First.\n\nSecond."})
-    under = shown(tmp_path, noted).split("\n\n")[2:]
-    assert under[1:] == [
-        "Selection: paper: parameters as published.",
-        "Source: s.",
-        "First.",
-        "Second.\n",
-    ]
-    assert shown(tmp_path).endswith("\n\nSource: s.\n"), "no notes, no paragraph"
-
-
 def test_a_mean_says_its_seeds_and_its_difference(tmp_path: Path) -> None:
     for seed, accuracy in enumerate((86.0, 88.0)):
         add(tmp_path, "A", seed, accuracy)
