@@ -113,6 +113,18 @@ def check_latex(text: str, table: Table) -> None:
     assert bare.count("{") == bare.count("}")
 
 
+def test_renyicl_scores_at_the_size_of_its_crops() -> None:
+    """Appendix B.4: "random resized crop with a size of 32 [...] for both training and evaluation".
+
+    CIFAR's images have that size; STL-10's 96 pixels are resized to it.
+    """
+    table = load_table("renyicl-table10")
+    for row in table.rows:
+        for column in table.columns:
+            recipe = table.places[row.name, column].work.full_recipe
+            assert (recipe.size, recipe.test_size) == (32, 32 if column == "STL-10" else None)
+
+
 def test_the_best_epoch_on_the_test_set_is_no_result_of_a_validation_selection() -> None:
     best = SMALL.model_copy(update={"metric": "accuracy_best_epoch_on_test"})
     assert best.metric_of("A") == "accuracy_best_epoch_on_test"
@@ -456,3 +468,15 @@ def test_published_values_stand_as_they_are_printed(tmp_path: Path) -> None:
     assert "71.6 ± 0.36" in shown(tmp_path, load_table("renyicl-table14"))
     assert not re.search(r"\b74\.40\b", shown(tmp_path, load_table("adnce-table5")))
     assert "| *87.67* |" in shown(tmp_path, load_table("renyicl-table6"))
+
+
+@pytest.mark.parametrize("name", ["renyicl-table5", "renyicl-table14"])
+def test_renyicls_tables_pretrain_on_both_parts_and_probe_plainly(name: str) -> None:
+    """Appendix B.5 rescales nothing; i-Mix's splits have 15,120 and 100,000 training rows."""
+    table = load_table(name)
+    for column, about in table.columns.items():
+        if table.domain_of(column) == "tabular":
+            recipe = table.places[table.rows[0].name, column].work.full_recipe
+            assert recipe.pretraining == "train+validation"
+            expected = "plain" if about.dataset == "CoverType" else "pseudo_inverse"
+            assert recipe.probe == expected
