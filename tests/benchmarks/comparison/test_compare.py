@@ -104,6 +104,19 @@ def test_a_place_says_which_seeds_are_shared_alone_and_lost(filled: Path) -> Non
     assert (found.domain, found.dataset, len(found.runs)) == ("graph", "MUTAG", 6)
 
 
+@pytest.mark.parametrize(
+    ("about", "final"),
+    [
+        ({}, False),
+        ({"why": "the same runs"}, True),
+        ({"failure": "oom (1 of 1)"}, True),
+        ({"why": "incomplete", "incomplete": "1 of 3"}, False),
+    ],
+)
+def test_a_place_that_is_to_run_is_not_final(about: dict[str, str], final: bool) -> None:
+    assert Comparison("new", "A", "graph", **about).is_final == final
+
+
 def test_folds_of_one_seed_are_compared_and_corrected(filled: Path) -> None:
     (found,) = places(filled)
     folds = [1.0, 3.0, 3.0, 2.0, 1.5, 4.0]
