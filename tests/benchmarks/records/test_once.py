@@ -13,6 +13,7 @@ from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.merge import merge_records
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.sweeps.cell_states import survey
+from contrastbench.benchmarks.sweeps.costs import Costs
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
@@ -101,6 +102,31 @@ def test_what_is_shown_is_of_one_moment(tmp_path: Path) -> None:
         add(tmp_path, 1, 70.0)
         assert list(work.ok_by_seed(tmp_path)) == [0]
     assert list(work.ok_by_seed(tmp_path)) == [0, 1]
+
+
+def test_a_plan_reads_no_dataset_but_its_own(tmp_path: Path, reads: Counter[Path]) -> None:
+    add(tmp_path, 0, 70.0)
+    other = add(tmp_path, 0, 70.0, dataset="DD")
+    assert Costs(tmp_path).of(Experiment("graph", "MUTAG", LossSpec("hcl"), {})) == 2.0
+    assert other not in reads
+
+
+def test_a_cell_is_told_by_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, training_of = [], Experiment.training_of
+
+    def counted(self: Experiment, record: store.Record) -> object:
+        compared.append(record["key"])
+        return training_of(self, record)
+
+    monkeypatch.setattr(Experiment, "training_of", counted)
+    for seed in SEEDS:
+        add(tmp_path, seed, 70.0)
+        add(tmp_path, seed, 60.0, params={"temperature": 0.3})
+    with one_moment():
+        for params, accuracy in (({}, [70.0] * 5), ({"temperature": 0.3}, [60.0] * 5)):
+            work = Experiment("graph", "MUTAG", LossSpec("infonce", params), {})
+            assert [one["metrics"]["accuracy"] for one in work.finished(tmp_path)] == accuracy
+    assert len(compared) == len(set(compared)) == 2
 
 
 @pytest.mark.usefixtures("reads")

@@ -1,6 +1,7 @@
 """Several processes train as one does, end as one does, and go on in any number."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,22 @@ def test_ranks_without_a_place_to_meet_are_one_line(
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
     with pytest.raises(UserError, match="let torchrun start the ranks, or unset WORLD_SIZE"):
         ranks.store()
+
+
+def test_signals_are_heard_again_after_a_meeting() -> None:
+    heard = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for number in before:
+            signal.signal(number, lambda number, _: heard.append(number))
+        with ranks.ended_by_signals():
+            assert {signal.getsignal(number) for number in before} == {signal.SIG_DFL}
+        for number in before:
+            signal.raise_signal(number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert heard == [*before]
 
 
 def test_each_rank_has_a_card_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

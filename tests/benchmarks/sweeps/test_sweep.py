@@ -387,6 +387,17 @@ def test_cells_of_one_data_set_stand_together() -> None:
     ]
 
 
+def test_a_worker_keeps_to_the_data_that_it_has_read(tmp_path: Path) -> None:
+    """Another begins with data that nobody reads, and helps where there are none."""
+    sweep = Sweep([t for d in "abc" for t in tasks("infonce", dataset=d)], Options(tmp_path), 2)
+    one = other = None
+    found = ""
+    while sweep.waiting:
+        one, other = sweep.next(one), sweep.next(other)
+        found += "".join(item.task.experiment.dataset for item in (one, other) if item)
+    assert found == "ababcc"
+
+
 def test_a_process_runs_registered_losses_or_one_of_ones_own(stub, tmp_path: Path) -> None:
     """It is started once for each, in each pass over the seeds."""
     notes = stub("say(**ok)")
