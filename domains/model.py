@@ -10,9 +10,12 @@ from torch import Tensor, nn
 
 from contrastbench.distributed import gather, own_rows
 from contrastbench.domains.batch_norm import BatchNorm1d
-from contrastbench.losses.contrast import Contrast, query_key
+from contrastbench.losses import contrast
+from contrastbench.losses.contrast import Contrast
 
 MOVING_TARGET = "the momentum of the target network changes with each step"  # on the host
+PAIR_OF = {"one_way": "query_key", "both_ways": "query_key"}  # functions of other names than keys
+TURNED = ("own_view", "both_ways")  # keys by which each view is once the first
 
 
 def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:
@@ -106,7 +109,19 @@ def moco(model: ContrastiveModel, views: Sequence[Tensor]) -> list[Contrast]:
     keys = [embed_together(model.targets, view) for view in views[:2]]
     queries = [embed_together(model, view) for view in views]
     others = ([q for j, q in enumerate(queries) if j != i] for i in range(len(keys)))
-    return [query_key(crops, key) for crops, key in zip(others, keys, strict=True)]
+    return [contrast.query_key(crops, key) for crops, key in zip(others, keys, strict=True)]
+
+
+def pair_views(pairing: str, z1: Tensor, *others: Tensor, labels: Tensor | None) -> list[Contrast]:
+    """Pair (n, d) views as a recipe's key says, with (n,) labels where contrasts read classes."""
+    if pairing in ("supervised", "balanced"):
+        assert labels is not None, "they are read"
+        return [contrast.same_class(z1, others[0] if others else None, labels)]
+    z2, *more = others
+    if pairing == "both_views":
+        return [contrast.both_views(z1, z2, more, labels)]
+    pair = getattr(contrast, PAIR_OF.get(pairing, pairing))
+    return [pair(z1, z2), pair(z2, z1)] if pairing in TURNED else [pair(z1, z2)]
 
 
 class Raw(nn.Module):

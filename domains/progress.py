@@ -25,11 +25,7 @@ def tracked(items: Iterable[T], task: str, total: int | None = None) -> Iterator
 
 
 class Progress:
-    """Counts steps of known number.
-
-    >>> with Progress(2, "training") as progress:
-    ...     progress.step("loss 0.1")
-    """
+    """Counts steps of known number."""
 
     def __init__(self, total: int, task: str, done: int = 0) -> None:
         self.total, self.task, self.done = total, task, done

@@ -122,10 +122,7 @@ class Recipe(Strict):
         return self
 
     def model_dump(self, **how: Any) -> dict[str, Any]:
-        """Return the values, of one length.
-
-        No serializer of pydantic's does it, which makes an error of a Ctrl-C within one.
-        """
+        """Return values, of one length; in a serializer of pydantic's a Ctrl-C becomes an error."""
         values = super().model_dump(**how)
         if self.steps:
             values.pop("epochs", None)
@@ -298,3 +295,8 @@ class ClassedRecipe(Recipe):
         """Return the facts of the pairing; without false negatives there are no two whole views."""
         facts = super().pairing_facts
         return facts and replace(facts, two_views=facts.two_views and self.false_negatives)
+
+    @property
+    def reads_classes(self) -> bool:
+        """Return whether contrasts are made by classes, of positives or of what is no negative."""
+        return self.pairs_by_class or not self.false_negatives

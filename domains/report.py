@@ -214,6 +214,5 @@ def class_counts(names: Sequence[str], labels: Iterable[Any]) -> dict[str, int]:
 
 
 def small_batch(size: int, recipe: Recipe) -> dict[str, int]:
-    """Return the note on a training whose samples are fewer than its batches should have."""
     note = f"samples of a batch, all there are in place of batch_size={recipe.batch_size}"
     return {note: size} if size < recipe.batch_size else {}

@@ -44,10 +44,7 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
         self.sizes: dict[yaml.Node, int] = {}  # values, those of an anchor wherever it is named
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Return the value of a node; raise for what YAML takes without a word.
-
-        Keys given twice, dates, 12:30 for 750, a list inside itself.
-        """
+        """Return a value, or raise: keys given twice, dates, 12:30 for 750, a list in itself."""
         if node in self.constructed_objects:  # an anchor's content, however often it is named
             return self.constructed_objects[node]
         if node in self.recursive_objects:

@@ -30,7 +30,7 @@ def code_of(targets: Iterable[Any], packages: Iterable[str], sources: Sources) -
     """
     kinds = [kind for target in targets for kind in getattr(target, "__mro__", (target,))]
     own = [kind for kind in kinds if not str(kind.__module__).startswith(OURS)]
-    files = {file for kind in own for file in source_files(kind)} - sources.names
+    files = {file for kind in own for file in source_files(kind)} - {*map(str, sources.contents)}
     contents = sources.contents | {Path(file): code_of_package(file) for file in files}
     names = [kind.__qualname__.encode() for kind in own]
     code = names + [contents[path] for path in sorted(contents, key=str)]

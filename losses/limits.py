@@ -20,16 +20,12 @@ EXACT_TOLERANCE, APPROACH_TOLERANCE = 1e-9, 1e-5
 class Towards:
     """A value that a parameter approaches.
 
-    Args:
-        limit: the value, which may be infinite or out of the parameter's range.
-        near: a value so close to it that the law holds within 1e-5.
-
     >>> str(Towards(inf, near=1e6))
     '-> inf'
     """
 
-    limit: float
-    near: float
+    limit: float  # which may be infinite or out of the parameter's range
+    near: float  # so close to it that the law holds within 1e-5
 
     def __str__(self) -> str:
         return f"-> {self.limit:g}"
@@ -41,32 +37,20 @@ class Limit:
 
     Parameters that `params` does not name have the same value in both losses, by name.
 
-    Args:
-        to: the name of the loss that it becomes.
-        at: values of its own parameters at which it does, exact ones or `Towards`.
-        params: parameters of the loss that it becomes.
-        constant: whether it equals that loss up to a constant, which depends on the batch size and
-            on parameters, never on embeddings.
-        factor: a parameter of its own whose value it multiplies that loss by.
-        gradient_only: whether only the gradients are equal, as where weights are detached.
-        positive_in_denominator, mean_over_negatives: the pairings for which it holds; None: both.
-        one_positive: whether it holds only where each anchor has one positive.
-        at_start: whether it holds only before its own parameters have learned.
-
     >>> print(Limit("infonce", {"sigma": Towards(inf, near=1e6)}, constant=True))
     infonce + constant for sigma -> inf
     """
 
-    to: str
-    at: Mapping[str, Towards | Any] = field(default_factory=dict)
-    params: Mapping[str, Any] = field(default_factory=dict)
-    constant: bool = False
-    factor: str = ""
-    gradient_only: bool = False
-    positive_in_denominator: bool | None = None
+    to: str  # the name of the loss that it becomes
+    at: Mapping[str, Towards | Any] = field(default_factory=dict)  # where, exactly or `Towards`
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the loss that it becomes
+    constant: bool = False  # up to one of the batch size and of parameters, never of embeddings
+    factor: str = ""  # a parameter of its own whose value it multiplies that loss by
+    gradient_only: bool = False  # whether values differ, as where weights are detached
+    positive_in_denominator: bool | None = None  # of the pairings for which it holds; None: both
     mean_over_negatives: bool | None = None
-    one_positive: bool = False
-    at_start: bool = False
+    one_positive: bool = False  # whether only where each anchor has one positive
+    at_start: bool = False  # whether only before its own parameters have learned
 
     @property
     def exact(self) -> bool:

@@ -98,7 +98,6 @@ def shown_loss(title: str, target: Any) -> Any:
 
 
 def missing_module(path: str, module: str, lacks: str) -> UserError:
-    """Return the error for a module that is not there: the package's own, or one that it needs."""
     root, lacking = module.partition(".")[0], lacks.partition(".")[0]
     if lacks == root and Path(f"{module}.py").is_file():
         return UserError(f"no package {root}: did you mean {path.replace(':', '.py:')}?")

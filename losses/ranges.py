@@ -20,13 +20,6 @@ from contrastbench.errors import UserError
 class Number:
     """Finite numbers between two bounds.
 
-    Args:
-        low, high: the bounds.
-        closed: True if both bounds are allowed values, "low" or "high" if one is.
-        tune: the interval within the bounds that is worth searching; None if there is none.
-        log: whether to search it evenly on a logarithmic scale.
-        excluded: a number within the bounds that is none of these, and the reason.
-
     Raises:
         UserError: the bounds are no interval, or the search would leave them.
 
@@ -36,10 +29,10 @@ class Number:
 
     low: float = -math.inf
     high: float = math.inf
-    closed: bool | str = False
-    tune: tuple[float, float] | None = None
-    log: bool = False
-    excluded: tuple[float, str] | None = None
+    closed: bool | str = False  # True if both bounds are allowed values, "low" or "high" if one is
+    tune: tuple[float, float] | None = None  # the interval that is worth searching
+    log: bool = False  # whether to search it evenly on a logarithmic scale
+    excluded: tuple[float, str] | None = None  # a number that is not allowed, and the reason
     kind = "a finite number"  # no field
 
     def __post_init__(self) -> None:

@@ -118,7 +118,6 @@ class Term:
 
     @property
     def adapted(self) -> bool:
-        """Return whether it is a plain module or function of two views, and no class of ours."""
         from contrastbench.losses.base import Loss
 
         return not (isinstance(self.target, type) and issubclass(self.target, Loss))

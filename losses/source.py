@@ -15,10 +15,7 @@ IMPORTS = threading.RLock()  # a run of a file changes what the whole process ca
 
 
 class Sources:
-    """Files that are read once and may run often; an edit in between changes nothing.
-
-    Modules beside a file (`helper.py` in its folder) are read in the same way when it imports them.
-    """
+    """Read files, and modules beside them, once; an edit in between changes nothing."""
 
     def __init__(self) -> None:
         self.contents: dict[Path, bytes] = {}  # by absolute path
@@ -29,10 +26,6 @@ class Sources:
         if path not in self.contents:
             self.contents[path] = path.read_bytes()
         return self.contents[path]
-
-    @property
-    def names(self) -> set[str]:
-        return set(map(str, self.contents))
 
     def has(self, path: Path) -> bool:
         """Return whether the file was read: it may be gone since."""

@@ -25,9 +25,6 @@ class GraphRecipe(Recipe):
     """GraphCL's unsupervised_TU protocol, which ADNCE's graph code shares; InfoGraph's pairing.
 
     The preset `infograph` is InfoGraph (Sun et al. 2020), scored as in DASL's appendix A.2.
-
-    >>> GraphRecipe(augmentation="random4").epochs
-    20
     """
 
     presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))

@@ -23,7 +23,7 @@ from contrastbench.domains.graph.own import load_own_graphs, tu_files
 from contrastbench.domains.graph.tasks import task_evaluation, task_part
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops, augment
-from contrastbench.domains.model import Raw, embed_together
+from contrastbench.domains.model import Raw, embed_together, pair_views
 from contrastbench.domains.own import PARTS
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
@@ -210,11 +210,7 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                 return [contrast.whole_of(nodes, whole, graphs.node_ptr)]
             return [contrast.part_of(whole, nodes, graphs.node_ptr, self.most_nodes)]
         first, second = embed_together(model, graphs), embed_together(model, views, symmetric=False)
-        if self.recipe.pairs_by_class:
-            return [contrast.same_class(first, second, graphs.y)]
-        if self.recipe.pairing == "own_view":
-            return [contrast.own_view(first, second), contrast.own_view(second, first)]
-        return [contrast.other_view(first, second)]
+        return pair_views(self.recipe.pairing, first, second, labels=graphs.y)
 
     @cached_property
     def class_count(self) -> int:

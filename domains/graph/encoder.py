@@ -28,7 +28,6 @@ class Neighbours:
 
 
 def csr(row_ptr: Tensor, columns: Tensor, like: Tensor) -> Tensor:
-    """Return a square sparse matrix of ones, with the type of `like`."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         # torch 2.11 gives it although the checks are declined below

@@ -26,7 +26,7 @@ from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
-from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco, pair_views
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import small_batch
@@ -95,8 +95,7 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
             for part in self.splits.keys() - {"train"}:
                 with samples_drawn(recipe):
                     sampling.check_retrievable(part, self.splits[part].labels)
-        by_labels = recipe.pairs_by_class or not recipe.false_negatives
-        pool = sampling.with_unlabelled(train, None if by_labels else data.unlabelled)
+        pool = sampling.with_unlabelled(train, None if recipe.reads_classes else data.unlabelled)
         self.pool = replace(pool, groups=())  # which steps do not ask for
         self.uncaptured = self.host_work
         check_class_count(recipe.batch_classes, len(train.labels.unique()))
@@ -195,14 +194,9 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         if self.recipe.pairing == "query_key":
             assert isinstance(model, ImageModel), "pixels as they are have no weights to train"
             return moco(model, views)
-        first, *others = [embed_together(model, view) for view in views]
-        if self.recipe.pairs_by_class:
-            return [contrast.same_class(first, others[0] if others else None, images.labels)]
-        if self.recipe.pairing in ("own_view", "both_ways"):
-            pair = contrast.own_view if self.recipe.pairing == "own_view" else contrast.query_key
-            return [pair(first, others[0]), pair(others[0], first)]
-        labels = None if self.recipe.false_negatives else images.labels
-        return [contrast.both_views(first, others[0], others[1:], labels)]
+        labels = images.labels if self.recipe.reads_classes else None
+        embedded = (embed_together(model, view) for view in views)
+        return pair_views(self.recipe.pairing, *embedded, labels=labels)
 
     @cached_property
     def class_count(self) -> int:

@@ -234,10 +234,7 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def protocol(self) -> str:
-        """Training and scoring as described in the image domain.
-
-        Hard views had torchvision's RandAugment and uniform noise before images/2.
-        """
+        """Name the protocol; before images/2 RandAugment was torchvision's, and noise uniform."""
         harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
         still = self.pairing == "query_key" and self.ema == 0  # it rose to 1 before
         return ("images/2" if harder else "images/1") + ("+still-ema" if still else "")

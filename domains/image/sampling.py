@@ -36,7 +36,6 @@ def check_batch_classes(labels: Tensor, images: int) -> None:
 
 
 def check_retrievable(part: str, labels: Tensor) -> None:
-    """Raise unless some class of a held-out part has two images, so that one can find the other."""
     fault = f": no class has two of its {len(labels)} images, so there is nothing to retrieve"
     fix = ": give a larger --recipe limit, or another --recipe validation"
     refuse(part, (int(labels.bincount().max()) < 2, fault + fix))

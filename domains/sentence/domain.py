@@ -17,6 +17,7 @@ from contrastbench.distributed import gather, own_rows, world
 from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import reader_of
+from contrastbench.domains.model import pair_views
 from contrastbench.domains.random import generator, seed_torch
 from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
@@ -38,7 +39,7 @@ from contrastbench.domains.sentence.encoder import (
 )
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scored import ScoredSets
-from contrastbench.losses.contrast import Contrast, against, indexed, own_view, query_key, whole_row
+from contrastbench.losses.contrast import Contrast, against, indexed
 
 CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
 HEAD_STD = 0.02  # BERT's initialisation, which SimCSE's head has too
@@ -264,8 +265,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return [indexed(contrast, batch.rows) for contrast in pairs]
 
     def paired(self, z1: Tensor, z2: Tensor, *negatives: Tensor) -> list[Contrast]:
-        pair = {"own_view": own_view, "query_key": query_key}.get(self.recipe.pairing, whole_row)
-        pairs = [pair(z1, z2), pair(z2, z1)] if pair is own_view else [pair(z1, z2)]
+        pairs = pair_views(self.recipe.pairing, z1, z2, labels=None)
         for z in negatives:
             pairs = [against(one, z) for one in pairs]
         return pairs

@@ -83,7 +83,6 @@ def rows_without_scores(path: Path) -> tuple[CaptionRows, Mapping[str, list[str]
 
 
 def held_out(name: str, rows: CaptionRows, negatives: Mapping[str, list[str]]) -> ScoredSets:
-    """Split rows by a seed that is the same for every run."""
     several = [row for row in rows if len({*row}) > 1]
     groups = joined(several)
     counts = {

@@ -37,9 +37,6 @@ class TabularRecipe(ClassedRecipe):
     (kept). The preset `scarf` is SCARF (Bahri et al. 2022): exactly int(rate * features) of the
     second view come from the empirical marginals, clean rows are anchors; it trains until the
     validation loss rises, here for 100 epochs.
-
-    >>> TabularRecipe(views="masking").maxout
-    4
     """
 
     presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))

@@ -115,13 +115,14 @@ class Columns:
 
     @classmethod
     def of_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Columns":
-        return cls({name: of_json(about) for name, about in values.items()})
-
-
-def of_json(about: Mapping[str, Any]) -> TabularColumn:
-    if "categories" in about:
-        return Categories(*(tuple(map(str, about[key])) for key in ("categories", "rare")))
-    return Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
+        columns: dict[str, TabularColumn] = {}
+        for name, about in values.items():
+            if "categories" in about:
+                kept = (tuple(map(str, about[key])) for key in ("categories", "rare"))
+                columns[name] = Categories(*kept)
+            else:
+                columns[name] = Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
+        return cls(columns)
 
 
 def few_names(names: list[str]) -> str:

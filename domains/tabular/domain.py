@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from contrastbench.domains import exported
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.declaration import TestPart
-from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco
+from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco, pair_views
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import doubts_of, small_batch
@@ -145,7 +145,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return len(self.pretraining.y)
 
     def views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return two views of a batch, which are drawn when they are asked for."""
         return two_views(self.pretraining.x, batch.rows, self.features, self.recipe, batch.rng)
 
     def contrasts(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
@@ -157,18 +156,13 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         if self.recipe.pairing == "query_key":
             assert isinstance(model, TabularModel), "features as they are have no weights to train"
             return moco(model, views)[::-1]
-        z1, z2 = (embed_together(model, view) for view in views)
-        if self.recipe.pairing == "both_views":
-            labels = None if self.recipe.false_negatives else self.labels(self.classes(batch))
-            return [contrast.both_views(z1, z2, labels=labels)]
-        if self.recipe.pairing == "own_view":
-            return [contrast.own_view(z1, z2), contrast.own_view(z2, z1)]
-        if self.recipe.pairs_by_class:
-            return [contrast.same_class(z1, z2, self.labels(self.classes(batch)))]
-        return [contrast.query_key(z1, z2)]
+        labels = self.labels(batch) if self.recipe.reads_classes else None
+        embedded = (embed_together(model, view) for view in views)
+        return pair_views(self.recipe.pairing, *embedded, labels=labels)
 
-    def labels(self, y: Tensor) -> Tensor:
+    def labels(self, batch: Batch) -> Tensor:
         """Return classes; a row without one has its own."""
+        y = self.pretraining.y[batch.rows]
         return y.where(y >= 0, self.class_count + torch.arange(len(y), device=y.device))
 
     @cached_property
@@ -178,10 +172,6 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
     @property
     def dim(self) -> int:
         return self.recipe.projection[-1]
-
-    def classes(self, batch: Batch) -> Tensor:
-        """The class of each row; -1 of a validation row."""
-        return self.pretraining.y[batch.rows]
 
     def embeddings(self, model: Model) -> Labelled:
         return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)

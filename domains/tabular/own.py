@@ -199,7 +199,6 @@ def read_saved(what: str, data_root: Path | None) -> Frames:
 
 
 def read_openml(what: str, data_root: Path | None) -> Frames:
-    """A table of OpenML by its number, in the data root's or the cache's folder `openml`."""
     from sklearn.datasets import fetch_openml
 
     refuse(f"openml:{what}", (not what.isdecimal(), " is no number of a table: give openml:61"))

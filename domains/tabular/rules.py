@@ -110,7 +110,6 @@ def tells_class(column: Array, y: Array) -> bool:
 
 
 def one_class_each(column: Array, y: Array) -> bool:
-    """Return whether values have one class each, and this is no chance."""
     _, kinds, counts = np.unique(column, return_inverse=True, return_counts=True)
     _, of_class = np.unique(y, return_counts=True)
     pairs = len({*zip(kinds.tolist(), y.tolist(), strict=True)})

@@ -60,7 +60,6 @@ def learned_parameters(loss: Loss) -> list[Tensor]:
 
 
 def configured(loss: Loss, options: Mapping[str, int]) -> Loss:
-    """The loss, its modules that know such an option set to it."""
     for module in loss.modules():
         for name, value in options.items():
             if hasattr(module, name):

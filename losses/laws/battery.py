@@ -1,8 +1,4 @@
-"""All checks, and what they say of a loss.
-
->>> [result.name for result in check_loss("infonce") if not result.passed]
-[]
-"""
+"""All checks, and what they say of a loss."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

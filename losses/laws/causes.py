@@ -64,7 +64,6 @@ def diagnosis(error: BaseException, loss: Loss) -> Wrong:
 
 
 def remedy_for(error: BaseException, message: str) -> str:
-    """Return what helps against an exception; "" where its message says that itself."""
     if isinstance(error, UserError):
         return ""
     if isinstance(error, AttributeError) and isinstance(error.obj, Scores):

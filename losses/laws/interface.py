@@ -92,23 +92,16 @@ def check_device(build: Build, seed: int) -> None:
         try:
             if isinstance(part, ViewLoss):
                 part.of_views(*contrast.views or ())
-            elif part in formulas(loss):
+            elif (
+                isinstance(part, ScoreLoss)
+                and type(part).terms is not ScoreLoss.terms
+                and type(part).forward is ScoreLoss.forward
+            ):
                 part.combine(part.terms(block_scores(contrast, ALL_ROWS, part.hole)))
         except Exception as error:
             if "expected device" in str(error):  # whatever else fails needs numbers, not a device
                 message = "a tensor stays on the CPU while its scores or views are elsewhere"
                 raise Wrong(message, causes.NEW_ALIKE, error_place(error, loss)) from None
-
-
-def formulas(loss: Loss) -> list[ScoreLoss]:
-    """Return the terms of a sum that are formulas of scores and have no forward of their own."""
-    return [
-        part
-        for part in loss.modules()
-        if isinstance(part, ScoreLoss)
-        and type(part).terms is not ScoreLoss.terms
-        and type(part).forward is ScoreLoss.forward
-    ]
 
 
 def on_meta(contrast: Contrast) -> Contrast:

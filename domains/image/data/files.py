@@ -108,7 +108,6 @@ def from_files(
 def photographs(
     about: ImageDataset, parts: Parts, where: Path, read: ReadBytes, asked: sets.Request
 ) -> sets.LoadedImages:
-    """A declared set of image files, normalised by the colours of ImageNet."""
     check_sizes(about, parts, where)
     images, digest = from_files(parts, read, asked)
     return replace(images, mean=sets.IMAGENET_MEAN, std=sets.IMAGENET_STD), digest

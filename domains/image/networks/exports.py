@@ -73,7 +73,6 @@ def is_scored_weight(key: str, recipe: ImageRecipe) -> bool:
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
-    """A folder that `export` wrote, `torchvision:NAME` or BN-Inception."""
     if name.startswith(WEIGHT_PACKAGES):
         recipe = ImageRecipe.of("image", {"encoder": name, "width": 1.0, "size": IMAGENET_SIZE})
         preprocessing = Preprocessing(IMAGENET_MEAN, IMAGENET_STD, IMAGENET_SIZE)

@@ -155,10 +155,7 @@ def resample(
 
 
 def bilinear(images: Tensor, source: Tensor) -> Tensor:
-    """(n, 3, H, W) images at positions between their pixels; borders go on outside.
-
-    The source is x and y of each new pixel, (n, 2, H, W); the middle of the first pixel is at 0.
-    """
+    """(n, 3, H, W) at (n, 2, H, W) x and y, 0 the first pixel's middle; borders go on outside."""
     height, width = images.shape[-2:]
     grid = (2 * source + 1) / constant((width, height), source.device).view(2, 1, 1) - 1
     return grid_sample(images, grid.permute(0, 2, 3, 1), padding_mode="border", align_corners=False)

@@ -61,7 +61,7 @@ def test_rows_of_one_class_are_positives_and_a_row_without_a_class_stands_alone(
     batch = next(iter(d.batches(0)))
     (contrast,) = d.contrasts(d.model(), batch)
     same = contrast.anchor_id[:, None] == contrast.key_id
-    classes = d.classes(batch)
+    classes = d.pretraining.y[batch.rows]
     y = classes.repeat(2)
     both = (y[:, None] == y) & (y >= 0)
     alone = torch.arange(len(classes)).repeat(2)
@@ -109,7 +109,7 @@ def test_the_encoder_may_see_the_validation_rows_but_not_their_classes() -> None
     assert not seen & {tuple(row) for row in both.test.x.tolist()}
     assert both.notes(trained=True)["pretraining_rows"] == both.steps() * 32 + 14 == 142
     classes = torch.cat(
-        [both.classes(batch) for epoch in range(9) for batch in both.batches(epoch)]
+        [both.pretraining.y[batch.rows] for epoch in range(9) for batch in both.batches(epoch)]
     )
     assert set(classes.tolist()) == {-1, 0, 1, 2}
     assert (classes >= 0).sum() / len(classes) == pytest.approx(106 / 142, abs=0.05)
