@@ -12,9 +12,9 @@ import frozen
 import operations
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
+from contrastbench.benchmarks.tables.audit import printed_values
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.published_places import printed_values
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec

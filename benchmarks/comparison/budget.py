@@ -23,7 +23,6 @@ Curves = Mapping[tuple[str, str], Mapping[int, float]]  # by row and column: sco
 
 
 def curves(resolved: Resolved) -> Curves:
-    """Return the test scores of each row's best of so many points, by row and column."""
     return {
         (line.name, column): curve(resolved, cell)
         for line in resolved.lines

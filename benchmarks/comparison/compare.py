@@ -21,19 +21,13 @@ from contrastbench.errors import UserError, unknown
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A table's rows against a baseline: set by set, over sets, and who counts.
-
-    Args:
-        places: each row in each column.
-        rows: losses over sets, the best first; none where no set has an effect.
-        controls: the same of rows that everybody can place.
-    """
+    """A table's rows against a baseline: set by set, over sets, and who counts."""
 
     table: Table
     base: str
-    places: Sequence[Comparison]
-    rows: Sequence[Judged]
-    controls: Sequence[Judged]
+    places: Sequence[Comparison]  # each row in each column
+    rows: Sequence[Judged]  # losses over sets, the best first; none where no set has an effect
+    controls: Sequence[Judged]  # the same of rows that everybody can place
     counted: Counted
 
     @property
@@ -232,7 +226,6 @@ def count(
     gains: Mapping[str, float],
     left_out: Sequence[str],
 ) -> Counted:
-    """Return which sets and rows count, and which do not."""
     lines = [line for line in resolved.lines if line.name not in musts]
     known = {name for one in losses for name in (one.row, *one.also)}
     to_come = [

@@ -31,26 +31,17 @@ SHARES = Scale("% of the training gain", 0, 5.0)
 
 @dataclass(frozen=True)
 class Effect:
-    """One row's effects on the sets that count.
-
-    Args:
-        by_set: each effect.
-        failed: the sets on which a training of the row has failed.
-        base_failed: those on which the baseline diverged with some seeds, and the row did not.
-        same: whether its runs are the baseline's wherever it has run.
-        also: rows that are the same runs.
-        waiting: whether it lacks results where it is a loss of its own.
-    """
+    """One row's effects on the sets that count."""
 
     row: str
     by_set: Mapping[SetName, float]
-    failed: frozenset[SetName] = frozenset()
-    base_failed: frozenset[SetName] = frozenset()
+    failed: frozenset[SetName] = frozenset()  # on which a training of the row has failed
+    base_failed: frozenset[SetName] = frozenset()  # where the baseline diverged, the row did not
     control: str = ""
     joined: bool = False
-    same: bool = False
-    also: Sequence[str] = ()
-    waiting: bool = False
+    same: bool = False  # its runs are the baseline's wherever it has run
+    also: Sequence[str] = ()  # rows that are the same runs
+    waiting: bool = False  # it lacks results where it is a loss of its own
 
     @property
     def name(self) -> str:
@@ -60,21 +51,14 @@ class Effect:
 
 @dataclass(frozen=True)
 class Counted:
-    """Which sets and rows count, and which do not.
+    """Which sets and rows count, and which do not."""
 
-    Args:
-        gains: what training gains, by column; empty: it is not known, and effects are points.
-        left_out: sets on which training gains nothing clear.
-        to_come: losses that the table lists and that have no result; Holm's correction counts them.
-        without_results: rows that nothing is known of.
-        not_compared: columns that only one side has run on.
-    """
-
+    # what training gains, by column; empty: it is not known, and effects are points
     gains: Mapping[str, float] = field(default_factory=dict)
-    left_out: Sequence[str] = ()
-    to_come: int = 0
-    without_results: Sequence[str] = ()
-    not_compared: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # sets on which training gains nothing clear
+    to_come: int = 0  # losses that the table lists, without a result; Holm's correction counts them
+    without_results: Sequence[str] = ()  # rows that nothing is known of
+    not_compared: Sequence[str] = ()  # columns that only one side has run on
 
     @property
     def scale(self) -> Scale:
@@ -82,7 +66,6 @@ class Counted:
 
     @property
     def nothing_counts(self) -> bool:
-        """Return whether training gains nothing clear on any set."""
         return bool(self.left_out) and not self.gains
 
 

@@ -38,22 +38,13 @@ Centre = Callable[[Sequence[float]], float]
 
 
 class Part(NamedTuple):
-    """A mean over sets, with what is shown of it.
+    """A mean over sets, with what is shown of it."""
 
-    Args:
-        mean: over the sets, or over domains of the means over their sets.
-        error: its standard error.
-        freedom: degrees of freedom of the error; 0: nothing tells its spread.
-        holm: p of no effect, after Holm's correction; None: untested.
-        holm_equal: p of an effect beyond the margin, the larger of two one-sided tests, after it.
-        verdict: by these.
-    """
-
-    mean: float
-    error: float = 0.0
-    freedom: float = 0.0
-    holm: float | None = None
-    holm_equal: float | None = None
+    mean: float  # over the sets, or over domains of the means over their sets
+    error: float = 0.0  # its standard error
+    freedom: float = 0.0  # degrees of freedom of the error; 0: nothing tells its spread
+    holm: float | None = None  # p of no effect, after Holm's correction; None: untested
+    holm_equal: float | None = None  # p of an effect beyond the margin, after it
     verdict: Verdict = Verdict.UNTESTED
 
     @property
@@ -67,34 +58,25 @@ class Part(NamedTuple):
         return None if self.freedom < FEWEST else min(1.0, 2 * chance_above(abs(self.mean), self))
 
     def p_equal(self, margin: float) -> float | None:
-        """Return the larger p of the two one-sided tests."""
+        """Return the larger p of two one-sided tests of an effect beyond the margin."""
         return None if self.freedom < FEWEST else chance_above(margin - abs(self.mean), self)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One row with its verdicts.
-
-    Args:
-        over: all sets.
-        by_domain: each domain, by a second family of tests.
-        hangs_on: the choices of ours without which the verdict is another one, with that one.
-        tried: how many such choices were tried.
-        sees: the effect that would have been found four times in five.
-        curve: the effect of the best of so many points against the baseline's best of all.
-        must: of a control: how it has to come out.
-        came_out: whether it did.
-    """
+    """One row with its verdicts."""
 
     effect: Effect
-    over: Part
-    by_domain: Mapping[str, Part] = field(default_factory=dict)
+    over: Part  # all sets
+    by_domain: Mapping[str, Part] = field(default_factory=dict)  # by a second family of tests
+    # the choices of ours without which the verdict is another one, with that one
     hangs_on: Mapping[str, Verdict] = field(default_factory=dict)
-    tried: int = 0
-    sees: float = inf
+    tried: int = 0  # such choices
+    sees: float = inf  # the effect that would have been found four times in five
+    # the effect of the best of so many points against the baseline's best of all
     curve: Mapping[int, float] = field(default_factory=dict)
-    must: str = ""
-    came_out: bool = True
+    must: str = ""  # of a control: how it has to come out
+    came_out: bool = True  # and whether it did
 
 
 def by_domain(values: Values) -> dict[str, list[float]]:
@@ -145,7 +127,6 @@ def family(parts: Sequence[Part], margin: float, to_come: int = 0) -> list[Part]
 
 
 def with_verdict(part: Part, p: float | None, p_equal: float | None) -> Part:
-    """Return the part better, worse, equal or undecided, by corrected p-values."""
     if p is None or p_equal is None:
         return part
     word = Verdict.EQUAL if p_equal <= ALPHA else Verdict.UNDECIDED
@@ -173,7 +154,6 @@ def judge(
 def judged_family(
     rows: Sequence[Effect], counted: Counted, further: Mapping[str, Rows], to_come: int
 ) -> list[Judged]:
-    """Return the rows of one family of losses, with what each verdict hangs on."""
     margin, values = counted.scale.margin, {row.row: row.by_set for row in rows}
     over, each = verdicts(values, margin, to_come), by_domains(values, margin, to_come)
     others = dict(alternatives(values, margin, further, to_come))

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import sqrt
 from statistics import fmean
 
 from contrastbench.benchmarks.comparison import Verdict, statistics
-from contrastbench.benchmarks.comparison.statistics import half_width
+from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records.experiment import ByData
 from contrastbench.benchmarks.records.scored import folds_of, scored_data, scored_parts
 from contrastbench.benchmarks.records.store import Record
@@ -39,7 +40,6 @@ class Comparison:
     n: int = 0  # differences of the t-test: folds of all seeds, or seeds
     ratio: float = 0.0
     spread: float | None = None  # standard deviation of these differences, ddof 1
-    half_width: float | None = None  # of the t-test's interval around the difference
     family: int = 1  # tests that Holm's correction counts
     t: statistics.PValue = UNTESTED
     holm: float | None = None
@@ -75,17 +75,25 @@ class Comparison:
     def detectable(self) -> float | None:
         """Return the smallest true difference that the t-test finds four times in five.
 
-        That is at the first step of Holm's correction. Power takes longer than all tests together,
-        so it is computed where it is shown.
+        That is at the first step of Holm's correction. The t statistic of a true difference is a
+        noncentral t, whose noncentrality is the difference in standard errors. Power takes longer
+        than all tests together, so it is computed where it is shown.
         """
         if not self.spread or self.difference is None:
             return None
-        level = statistics.ALPHA / self.family
-        return statistics.detectable_difference(self.spread, self.n, self.ratio, level)
+        shift = statistics.noncentrality(self.n - 1, ALPHA / self.family)
+        return shift * self.spread * sqrt(1 / self.n + self.ratio)
+
+    @property
+    def half_width(self) -> float | None:
+        """Return half of the interval around the difference that the t-test does not reject."""
+        if not self.spread:
+            return None
+        t = statistics.critical(self.n - 1, ALPHA)
+        return t * self.spread * sqrt(1 / self.n + self.ratio)
 
 
 def compare_cell(resolved: Resolved, base: Line, line: Line, column: str) -> Comparison:
-    """One place of the table against the baseline's."""
     their, ours = base.cells[column], line.cells[column]
     theirs, mine = on_shared_data(their.ok, ours.ok)
     comparison = without_scores(resolved, base, line, column, theirs, mine)
@@ -153,7 +161,6 @@ def unfinished_seeds(table: Table, base: ResolvedCell, ours: ResolvedCell) -> st
 
 
 def without_pairs(comparison: Comparison, base: ResolvedCell, ours: ResolvedCell) -> Comparison:
-    """Return the comparison of a place without shared seeds, which says why."""
     failed = ours.failure and not ours.ok
     if base.failure and not base.ok and (failed or ours.ok):
         comparison = replace(comparison, why=f"the baseline {base.failure}")
@@ -187,14 +194,13 @@ def runs_behind(records: Mapping[int, Record]) -> frozenset[tuple[int, str]]:
 
 
 def with_means(resolved: Resolved, comparison: Comparison, pairs: Sequence[Pair]) -> Comparison:
-    """Add the means of the shown values over the shared seeds."""
     show = partial(shown_value, resolved, comparison.column)
     values = [(show(theirs), show(mine)) for theirs, mine in pairs]
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
     differences = [b - a for a, b in values]
     difference, std = statistics.mean_std(differences)
-    found = replace(comparison, baseline=baseline, ours=ours, difference=difference, std=std)
-    return replace(found, differences=tuple(differences))
+    means = {"baseline": baseline, "ours": ours, "difference": difference, "std": std}
+    return replace(comparison, **means, differences=tuple(differences))
 
 
 def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Comparison:
@@ -210,10 +216,7 @@ def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Compar
         splits, ratio = [d for folds in by_fold for d in folds], 1 / (len(by_fold[0]) - 1)
     _, spread = statistics.mean_std(splits)
     tested = statistics.corrected_t(splits, ratio)
-    comparison = replace(comparison, n=len(splits), ratio=ratio, spread=spread, t=tested)
-    if not spread:
-        return comparison
-    return replace(comparison, half_width=half_width(spread, len(splits), ratio))
+    return replace(comparison, n=len(splits), ratio=ratio, spread=spread, t=tested)
 
 
 def differences_by_fold(a: Record, b: Record, metric: str) -> list[float]:

@@ -62,37 +62,9 @@ def corrected_t(differences: Sequence[float], ratio: float) -> PValue:
     return PValue(float(2 * special.stdtr(len(d) - 1, -abs(t))))
 
 
-def half_width(std: float, n: int, ratio: float) -> float:
-    """Half of the interval around a mean difference that `corrected_t` does not reject.
-
-    >>> round(half_width(1.0, 5, 0.0), 2)
-    1.24
-    """
-    return critical(n - 1, ALPHA) * std * math.sqrt(1 / n + ratio)
-
-
 def critical(freedom: float, alpha: float) -> float:
     """Student's t that is exceeded on both sides together with that chance."""
     return -float(special.stdtrit(freedom, alpha / 2))
-
-
-def detectable_difference(std: float, n: int, ratio: float, alpha: float = ALPHA) -> float | None:
-    """The smallest true difference that `corrected_t` finds with a chance of 80 %.
-
-    The t statistic of a difference D is distributed as a noncentral t whose noncentrality is
-    D / (std sqrt(1/n + ratio)).
-
-    Args:
-        std: of the n differences, ddof 1.
-        alpha: the level of the two-sided test.
-
-    Returns:
-        None for a single difference.
-
-    >>> round(detectable_difference(1.0, 5, 0.0), 2)
-    1.68
-    """
-    return None if n < 2 else noncentrality(n - 1, alpha) * std * math.sqrt(1 / n + ratio)
 
 
 @cache

@@ -78,7 +78,6 @@ def write_pages(folder: Path, made: Mapping[str, str]) -> None:
 
 
 def check_overwrite(folder: Path, made: Iterable[str], earlier: set[str]) -> None:
-    """Raise if a file would be replaced that no report wrote."""
     foreign = [name for name in made if name not in earlier and (folder / name).exists()]
     if foreign:
         raise UserError(

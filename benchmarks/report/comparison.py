@@ -75,7 +75,6 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
 
 
 def on_screen(verdicts: Verdicts, width: int) -> str:
-    """Return the answer and a line for each row, within the width."""
     tables = [effect_table(verdicts)]
     if verdicts.decides:
         # domains go together, since some without the others would mislead
@@ -139,7 +138,6 @@ def part_text(part: Part, decimals: int, marks: bool = False) -> str:
 
 
 def difference_table(verdicts: Verdicts) -> Cells:
-    """Return the cells of each row: its difference on each data set."""
     columns = list(dict.fromkeys(place.column for place in verdicts.places))
     shown = {(place.row, place.column): difference_text(place) for place in verdicts.places}
     controls = {control.effect.row for control in verdicts.controls}
@@ -154,9 +152,9 @@ def difference_table(verdicts: Verdicts) -> Cells:
 def difference_text(place: Comparison) -> str:
     """Return a difference in points, with half of its interval and the verdict.
 
-    >>> place = Comparison("new", "A", "graph", difference=1.5, half_width=2.0, verdict="undecided")
-    >>> difference_text(place)
-    '+1.50 ± 2.00, undecided'
+    >>> tested = {"difference": 1.5, "spread": 2.0, "n": 4, "verdict": "undecided"}
+    >>> difference_text(Comparison("new", "A", "graph", **tested))
+    '+1.50 ± 3.18, undecided'
     """
     if place.difference is None:
         return verdict_text(place)
@@ -189,7 +187,6 @@ def as_values(verdicts: Verdicts) -> dict[str, Any]:
 
 
 def row_values(row: Judged) -> dict[str, Any]:
-    """Return a row over data sets as plain values."""
     return {
         "methods": [row.effect.row, *row.effect.also],
         "control": row.effect.control,
@@ -203,7 +200,6 @@ def row_values(row: Judged) -> dict[str, Any]:
 
 
 def part_values(part: Part) -> dict[str, Any]:
-    """Return a mean over sets as plain values."""
     half = part.half if isfinite(part.half) else None
     about = {"effect": part.mean, "half_width": half, "freedom": part.freedom}
     p = {"p_holm": part.holm, "p_holm_equal": part.holm_equal}
@@ -248,7 +244,6 @@ def comparison_rows(verdicts: Verdicts) -> list[dict[str, Any]]:
 
 
 def over_sets_values(row: Judged | None) -> dict[str, Any]:
-    """Return a row's result over data sets as columns, empty without one."""
     found = part_values(row.over) if row else {}
     names = ("effect", "half_width", "p_holm", "verdict")
     values = {f"over_sets_{name}": found.get(name) for name in names}

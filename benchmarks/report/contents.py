@@ -12,9 +12,8 @@ from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group
 from contrastbench.benchmarks.report.words import paragraphs, said, sentences
+from contrastbench.benchmarks.tables.audit import Coverage, coverage
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
-from contrastbench.benchmarks.tables.published_places import Coverage, coverage
-from contrastbench.benchmarks.tables.replication import Back
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell, resolve
 from contrastbench.benchmarks.tables.table import Table
 
@@ -25,7 +24,7 @@ class TableView:
 
     resolved: Resolved
     entries: list[list[Entry]]
-    verdicts: Verdicts | None = None  # None: nothing of it was run
+    verdicts: Verdicts | None = None  # None: nothing of it can be compared
     page: str = ""  # of the report
     behind: Mapping[tuple[str, str], list[int]] = field(default_factory=dict)  # groups of records
 
@@ -35,16 +34,10 @@ class TableView:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """Return how many values there are, can be run and are done."""
         return coverage(self.resolved)
 
-    def groups_of(self, entry: Entry) -> list[int]:
-        """Return the numbers of the groups of records behind a place; an average has none."""
-        return self.behind.get((entry.line.name, entry.column), [])
-
     @property
-    def backs(self) -> list[Back]:
-        """Return the published values that ours can tell of."""
+    def backs(self) -> list[Entry]:
         return backs(self.entries, self.table.name)
 
     @property
@@ -56,17 +49,13 @@ class TableView:
 
     @cached_property
     def standing(self) -> str:
-        """Return in a sentence which rows are better."""
-        if not (self.verdicts and self.verdicts.places):
-            return ""
-        return " ".join(said(self.verdicts, "headline"))
+        return " ".join(said(self.verdicts, "headline")) if self.verdicts else ""
 
     @cached_property
     def effects(self) -> figures.Figure | None:
         """Return the picture of effects over data sets, or of differences on few."""
-        if not (self.verdicts and self.verdicts.places):
-            return None
-        return figures.effects_figure(self.verdicts) or figures.differences_figure(self.verdicts)
+        v = self.verdicts
+        return v and (figures.effects_figure(v) or figures.differences_figure(v))
 
     @cached_property
     def figure(self) -> figures.Figure | None:
@@ -118,10 +107,10 @@ def table_views(
 
 
 def view_of(resolved: Resolved) -> TableView:
-    """Return a table with its verdicts, if anything of it was run."""
+    """Return a table with its verdicts, if anything of it can be compared."""
     lines = list(entries(resolved))
-    run = any(entry.ours for line in lines for entry in line)
-    return TableView(resolved, lines, compare(resolved) if run else None)
+    verdicts = compare(resolved) if any(e.ours for line in lines for e in line) else None
+    return TableView(resolved, lines, verdicts if verdicts and verdicts.places else None)
 
 
 def groups_behind(

@@ -1,19 +1,19 @@
 """Figures as plain values, which templates draw as SVG: rows of dots in panels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
-from contrastbench.benchmarks.comparison.pairs import Comparison
-from contrastbench.benchmarks.tables.entries import Entry, signed
-from contrastbench.benchmarks.tables.replication import (
+from contrastbench.benchmarks.tables.entries import (
     CAME_BACK,
     MAX_STANDARD_ERRORS,
     MISSED,
     TOO_WIDE,
+    Entry,
+    signed,
 )
 
 MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
@@ -26,11 +26,16 @@ class Dot(NamedTuple):
     """One row's place in a panel."""
 
     value: float | None = None  # ours, filled
-    interval: tuple[float, float] | None = None
+    half: float = 0.0  # of its interval; 0: none is known
     printed: float | None = None  # theirs, hollow
     kind: str = ""  # a verdict, which gives colour and shape
     text: str = ""  # beside the mark
     sets: Sequence[float] = ()  # the effects that a mean is of
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Return what an axis has to reach: the ends of the interval, or the value as both."""
+        return () if self.value is None else (self.value - self.half, self.value + self.half)
 
 
 class Row(NamedTuple):
@@ -89,7 +94,6 @@ class Figure:
 
     @property
     def key(self) -> list[tuple[str, str]]:
-        """Return the legend: each kind of dots that is there, with its meaning."""
         dots = [dot for panel in self.panels for dot in panel.dots]
         there = {dot.kind.split(" ")[0] for dot in dots}
         there |= {"printed" for dot in dots if dot.printed is not None}
@@ -118,13 +122,13 @@ def effects_figure(verdicts: Verdicts) -> Figure | None:
     if not (losses and verdicts.decides):
         return None
     shown, scale = [*losses, *verdicts.controls], verdicts.counted.scale
-    columns = {"mean over domains": [effect_dot(row, row.over, scale.decimals) for row in shown]}
-    for name in verdicts.domains:
-        columns[name] = [domain_dot(row, name, scale.decimals) for row in shown]
-    if len(verdicts.domains) == 1:
-        columns.pop("mean over domains")
-    ends = [end for dots in columns.values() for dot in dots[: len(losses)] for end in ends_of(dot)]
-    axis, width = effect_axis(ends, scale.margin), ROOM // max(2, len(columns)) - 60
+    domains = verdicts.domains
+    columns = {name: [domain_dot(row, name, scale.decimals) for row in shown] for name in domains}
+    if len(domains) > 1:
+        over = [effect_dot(row, row.over, scale.decimals) for row in shown]
+        columns = {"mean over domains": over, **columns}
+    ends = [end for dots in columns.values() for dot in dots[: len(losses)] for end in dot.ends]
+    axis, width = effect_axis(ends, scale.margin), panel_width(columns)
     panels = [
         Panel(name, dots, *axis, 0, scale.margin, scale.unit, width, True)
         for name, dots in columns.items()
@@ -145,7 +149,6 @@ def note(row: Judged) -> str:
 
 
 def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
-    """Return a row's place in a domain, with the effect on each of its sets."""
     part = row.by_domain.get(domain)
     if part is None:
         return Dot(text="–")
@@ -155,7 +158,7 @@ def domain_dot(row: Judged, domain: str, decimals: int) -> Dot:
 
 def effect_dot(row: Judged, part: Part, decimals: int) -> Dot:
     kind = "control" if row.must else part.verdict.replace("untested", "undecided")
-    return middle_dot(part.mean, part.half, decimals, kind)
+    return mean_dot(part.mean, part.half, decimals, kind)
 
 
 def differences_figure(verdicts: Verdicts) -> Figure | None:
@@ -165,16 +168,18 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
     if not shown or len(columns) > MAX_PANELS:
         return None
     rows = list(dict.fromkeys(place.row for place in shown))
-    places = {(place.row, place.column): difference_dot(place) for place in shown}
-    losses = [dot for place, dot in zip(shown, places.values(), strict=True) if not place.control]
-    ends = [end for dot in losses or places.values() for end in ends_of(dot)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    width = ROOM // max(2, len(columns)) - 60
+    dots = {}
+    for place in shown:
+        half = inf if place.half_width is None else place.half_width
+        kind = "control" if place.control else place.verdict
+        dots[place.row, place.column] = mean_dot(place.difference or 0.0, half, 1, kind)
+    losses = [dot for dot in dots.values() if dot.kind != "control"]
+    ends = [0.0, *(end for dot in losses or dots.values() for end in dot.ends)]
+    about = min(ends), max(ends), 1, 0.0, "points", panel_width(columns), True
     panels = [
-        Panel(column, [places.get((row, column), Dot(text="–")) for row in rows], low, high,
-              1, 0.0, "points", width, True)
+        Panel(column, [dots.get((row, column), Dot(text="–")) for row in rows], *about)
         for column in columns
-    ]  # fmt: skip
+    ]
     controls = {place.row for place in shown if place.control}
     named = [Row(row, row, "", row in controls) for row in rows]
     texts = (f"{place.row} on {place.column} {signed(place.difference, 2)}" for place in shown)
@@ -182,16 +187,8 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
     return Figure(named, panels, words, VERDICTS)
 
 
-def difference_dot(place: Comparison) -> Dot:
-    kind = "control" if place.control else place.verdict
-    half = inf if place.half_width is None else place.half_width
-    return middle_dot(place.difference or 0.0, half, 1, kind)
-
-
-def middle_dot(mean: float, half: float, decimals: int, kind: str) -> Dot:
-    """Return the place of a mean with its interval, if it has one."""
-    ends = (mean - half, mean + half) if isfinite(half) else None
-    return Dot(mean, ends, None, kind, signed(mean, decimals).replace("-", "−"))
+def mean_dot(mean: float, half: float, decimals: int, kind: str) -> Dot:
+    return Dot(mean, half if isfinite(half) else 0.0, None, kind, with_minus(mean, decimals))
 
 
 def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | None:
@@ -205,8 +202,8 @@ def printed_figure(lines: Sequence[Sequence[Entry]], decimals: int) -> Figure | 
         return None
     there = [any(x[i].ours or x[i].paper for x in columns) for i in range(len(lines))]
     shown = [i for i, some in enumerate(there) if some]
-    width = ROOM // max(2, len(columns)) - 60
     shown.sort(key=lambda i: row_of(lines[i]).control)  # these stand below the others
+    width = panel_width(columns)
     panels = [printed_panel([places[i] for i in shown], decimals, width) for places in columns]
     rows = [row_of(lines[i]) for i in shown]
     words = "Printed and own values: " + "; ".join(
@@ -222,10 +219,9 @@ def row_of(places: Sequence[Entry]) -> Row:
 
 
 def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
-    """Return one column of printed and own values."""
     dots = [printed_dot(place, decimals) for place in places]
-    values = [end for dot in dots for end in (*ends_of(dot), dot.printed) if end is not None]
-    known = [place.back.verdict for place in places if place.back]
+    values = [end for dot in dots for end in (*dot.ends, dot.printed) if end is not None]
+    known = [place.back for place in places if place.back]
     wide = f", {known.count(TOO_WIDE)} too wide" if TOO_WIDE in known else ""
     note = f"{known.count(CAME_BACK)} of {len(known)} came back{wide}" if known else ""
     low, high = min(values), max(values)
@@ -235,20 +231,26 @@ def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
 def printed_dot(entry: Entry, decimals: int) -> Dot:
     """Return ours with two standard errors, and the printed value."""
     printed = entry.paper.mean if entry.paper else None
-    known = entry.difference is not None
-    text = signed(entry.difference, decimals).replace("-", "−") if known else ""
     if entry.ours is None:
-        return Dot(None, None, printed, "", text)
+        return Dot(printed=printed)
+    text = "" if entry.difference is None else with_minus(entry.difference, decimals)
     half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
     kinds = {CAME_BACK: "equal", MISSED: "worse", TOO_WIDE: "undecided"}
-    kind = kinds[entry.back.verdict] if entry.back else "control"
-    mean = entry.ours.mean
-    return Dot(mean, (mean - half, mean + half) if half else None, printed, kind, text)
+    kind = kinds.get(entry.back, "control")
+    return Dot(entry.ours.mean, half, printed, kind, text)
 
 
-def ends_of(dot: Dot) -> tuple[float, ...]:
-    """Return what an axis has to reach: an interval, or else the value."""
-    return dot.interval or (() if dot.value is None else (dot.value,))
+def panel_width(columns: Sized) -> int:
+    return ROOM // max(2, len(columns)) - 60
+
+
+def with_minus(value: float, decimals: int) -> str:
+    """Format a number with its sign, with a real minus.
+
+    >>> with_minus(-0.71, 1)
+    '−0.7'
+    """
+    return signed(value, decimals).replace("-", "−")
 
 
 def effect_axis(ends: Sequence[float], margin: float) -> tuple[float, float]:

@@ -29,12 +29,10 @@ class Group:
 
     @property
     def first(self) -> Record:
-        """Return one record of the group, from which shared values can be read."""
         return self.records[0]
 
     @property
     def anchor(self) -> str:
-        """Return the name of the group on its page."""
         return str(self.first["key"])[:KEY_DIGITS]
 
     @property
@@ -56,7 +54,6 @@ class Group:
 
     @property
     def made(self) -> str:
-        """Return where the records were made: device, threads and commit, each that there is."""
         environments = (record["environment"] for record in self.records)
         texts = (
             f"{e.get('device') or 'unknown device'}, {e.get('threads', '–')} threads, "
@@ -73,7 +70,6 @@ class Group:
         return [counting_run(tries) for _, tries in sorted(by_seed.items())]
 
     def statuses(self) -> dict[str, int]:
-        """Count the seeds by status, the best status first."""
         counts = Counter[str](record["status"] for record in self.outcomes())
         return {status: counts[status] for status in STATUSES if counts[status]}
 

@@ -46,7 +46,6 @@ def latex_text(plain: str) -> str:
 
 
 def label(name: str) -> str:
-    """Return the label of a table, of letters that end no line and no argument."""
     return re.sub(r"[^\w.:-]", "-", name, flags=re.ASCII)
 
 

@@ -39,7 +39,6 @@ def page_losses(shown: Sequence[TableView], groups: Sequence[Group], all_: bool)
 
 
 def family(name: str) -> str:
-    """Return the family of a loss of ours, or nothing."""
     return OURS.get(name, "")
 
 
@@ -79,11 +78,6 @@ def limit_laws(name: str) -> Iterator[tuple[bool, str, str]]:
 def in_tables(name: str, tables: Sequence[TableView]) -> Iterator[TableView]:
     """Yield the tables that have ours of a loss, alone or as a term of a sum."""
     for view in tables:
-        lines = [line for line in view.entries if line and has_loss(name, line[0].line.row.loss)]
-        if any(entry.ours for line in lines for entry in line):
+        ours = (entry.line.row.loss for line in view.entries for entry in line if entry.ours)
+        if any(loss and name in names(loss) for loss in ours):
             yield view
-
-
-def has_loss(name: str, loss: str | None) -> bool:
-    """Return whether a row's loss is the named one, or a sum with it."""
-    return loss is not None and name in names(loss)

@@ -35,7 +35,6 @@ def page(answer: str, heading: str, tables: Sequence[Cells], hint: str, wide: in
 
 
 def laid_out(rows: Cells) -> Table:
-    """Return a table without rules."""
     table = Table(box=None, pad_edge=False)
     for name in rows[0]:
         table.add_column(text(name))

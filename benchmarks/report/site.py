@@ -19,6 +19,7 @@ from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
 from contrastbench.benchmarks.report.contents import TableView
+from contrastbench.benchmarks.report.figures import with_minus
 from contrastbench.benchmarks.report.groups import (
     Group,
     read_groups,
@@ -30,7 +31,6 @@ from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import TEMPLATES
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
 from contrastbench.benchmarks.tables.schema import Tune
 from contrastbench.domains.progress import Progress
@@ -65,7 +65,6 @@ class Report:
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """Return the losses that have a page by family."""
         by_family: dict[str, list[str]] = defaultdict(list)
         for name in self.losses:
             by_family[losses.family(name) or "sums and others"].append(name)
@@ -86,7 +85,6 @@ class Report:
 
     @property
     def statuses(self) -> Counter[str]:
-        """Count the records by status."""
         return Counter(record["status"] for group in self.chosen for record in group.records)
 
     @property
@@ -112,7 +110,6 @@ def read_report(
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield all pages, the first one first."""
     board = leaderboard(report.shown)
     times = contents.costs(board, report.groups) if board else {}
     about = {"board": board, "papers": by_paper(report.shown), "times": times}
@@ -202,7 +199,6 @@ def render_site(report: Report, single: bool, home: bool = False) -> SiteFiles:
 
 
 def rendered(env: Environment, pages: Sequence[Page], single: bool) -> Iterator[tuple[str, Markup]]:
-    """Yield each page's name and body."""
     with Progress(len(pages), "pages") as progress:
         for page in pages:
             template = env.get_template(f"{page.template}.html.j2")
@@ -228,20 +224,18 @@ def address(here: str, single: bool, page: str, anchor: str = "", ending: str = 
 
 
 def linked_files(report: Report) -> SiteFiles:
-    """Return the files that pages link: figures, and tables and tests as CSV."""
     linked: SiteFiles = {}
     for view in report.shown:
         linked[f"{view.page}.csv"] = render_table(view.resolved, "csv")
         if view.figure:
             linked[f"{view.page}.svg"] = words.drawn(view.figure)
-        if view.verdicts and view.verdicts.places:
+        if view.verdicts:
             tests = files.comma_separated(comparison_rows(view.verdicts), "{:.6g}")
             linked[f"{view.page}-tests.csv"] = tests
     return linked
 
 
 def text_of(name: str) -> str:
-    """Return the text of a file beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -266,12 +260,3 @@ def as_code(text: str) -> Markup:
     '<code>a&lt;b</code> or c'
     """
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def with_minus(value: float, decimals: int) -> str:
-    """Format a number with its sign, with a real minus.
-
-    >>> with_minus(-0.71, 1)
-    '−0.7'
-    """
-    return signed(value, decimals).replace("-", "−")

@@ -45,7 +45,6 @@ def write_file(path: Path, text: str) -> None:
 
 
 def texts(shown: TableView) -> dict[str, str]:
-    """Return the files of a table by their endings."""
     effects = effect_table(shown.verdicts) if shown.verdicts else []
     pages = table_markdown(shown.resolved, shown.entries, page=shown, effects=effects)
     files_of = {".md": pages, ".csv": table_csv(shown.resolved, shown.entries)}
@@ -65,7 +64,7 @@ def cell_keys(resolved: Resolved) -> Iterator[dict[str, str | int]]:
         for column, cell in line.cells.items():
             place, data = cell.place, next(iter(cell.ok), "")
             search, settings = place.search, cell.choice.settings
-            settings = search.settings if isinstance(search, Finalists) else settings
+            settings = search.space.settings if isinstance(search, Finalists) else settings
             named = {"method": line.name, "control": line.control, "column": column}
             for point, setting in enumerate(settings):
                 work = place.experiment(setting)

@@ -8,9 +8,8 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
 from contrastbench.benchmarks.tables import origins
-from contrastbench.benchmarks.tables.audit import audit_lists
+from contrastbench.benchmarks.tables.audit import audit_lists, coverage, published_places
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
-from contrastbench.benchmarks.tables.published_places import coverage, published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.errors import UserError, unknown
@@ -76,7 +75,6 @@ def kind_of(cell: ResolvedCell) -> int:
 
 
 def table_csv(resolved: Resolved, lines: list[list[Entry]]) -> str:
-    """A table for programs: one line for each place."""
     return files.comma_separated(table_rows(resolved, lines), "{:.4f}")
 
 
@@ -86,13 +84,11 @@ def table_json(resolved: Resolved, lines: list[list[Entry]]) -> str:
 
 
 def table_rows(resolved: Resolved, lines: Iterable[Iterable[Entry]]) -> list[dict[str, Any]]:
-    """Return the values of each place by name, for CSV and data frames."""
     return [place_values(resolved, entry) for line in lines for entry in line]
 
 
 def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
-    """Return the values of one place; None where there is none."""
-    paper, mine, back = entry.paper, entry.ours, entry.back
+    paper, mine = entry.paper, entry.ours
     return {
         "table": resolved.table.name,
         "selection": resolved.selection.value,
@@ -109,7 +105,7 @@ def place_values(resolved: Resolved, entry: Entry) -> dict[str, Any]:
         "difference": entry.difference,
         "data": entry.data[:HASH_SHOWN],
         "failure": entry.failure,
-        "came_back": back.verdict if back else "",
+        "came_back": entry.back,
     }
 
 
@@ -122,7 +118,6 @@ def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = late
 
 
 def audit_markdown(resolved: Resolved) -> str:
-    """Return our protocol beside the paper's as Markdown."""
     every = list(published_places(resolved))
     values, lists = coverage(resolved).values, audit_lists(every)
     return rendered("audit.md.j2", r=resolved, every=every, values=values, lists=lists) + "\n"

@@ -11,8 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
 from contrastbench.benchmarks.report.latex import latex_text
-from contrastbench.benchmarks.tables.entries import signed
-from contrastbench.benchmarks.tables.replication import WIDEST
+from contrastbench.benchmarks.tables.entries import WIDEST, signed
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.errors import plural
 from contrastbench.losses.registry import SUPERVISED
@@ -35,7 +34,6 @@ def said(verdicts: "Verdicts", *parts: str, **values: Any) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, each on one line."""
     return [line for part in re.split(r"\n\s*\n", text) if (line := flat(part))]
 
 
@@ -56,7 +54,6 @@ def drawn(figure: Any) -> str:
 def environment(
     autoescape: bool = False, finalize: Callable[[Any], Any] | None = None
 ) -> Environment:
-    """Return the templates with the filters of all of them."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -138,7 +135,6 @@ def tallied(verdicts: Sequence[str]) -> str:
 
 
 def flat(text: str) -> str:
-    """Return a text with one blank for each white space."""
     return " ".join(text.split())
 
 

@@ -8,10 +8,20 @@ what our own recipes do.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from contrastbench.benchmarks.tables.protocol import OPEN, STATEMENT_KINDS, StatementKind
-from contrastbench.benchmarks.tables.published_places import PublishedPlace
+from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.tables.protocol import (
+    OPEN,
+    STATEMENT_KINDS,
+    Statement,
+    StatementKind,
+)
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.table import ON_TEST
+from contrastbench.domains.registry import make_recipe
+from contrastbench.losses.expression import parse
 
 SAME, DEVIATES = "Same as the paper", "Deviates"
 LEFT_OPEN, UNCOMPARED = "Open in the paper", "Not yet compared"
@@ -21,6 +31,92 @@ HEADS = {
     LEFT_OPEN: ["Where", "Ours", "Why"],
     UNCOMPARED: ["Where", "Ours"],
 }
+
+
+@dataclass(frozen=True)
+class PublishedPlace:
+    """One place of a table with a published value, which can be run here."""
+
+    resolved: Resolved
+    line: Line
+    cell: ResolvedCell
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.line.name, self.cell.column
+
+    @property
+    def work(self) -> Experiment:
+        """Return the experiment that fills the place, or the first of several."""
+        return self.cell.work
+
+    @cached_property
+    def ours(self) -> dict[StatementKind, dict[str, Any]]:
+        """All that can change its number, as we have it; idle keys are left out."""
+        recipe, loss = make_recipe(self.work.domain, self.work.recipe), self.work.loss.complete
+        idle, values = recipe.idle(self.work.trained), recipe.model_dump(mode="json")
+        weights = {f"weight of {term}": weight for weight, term in parse(loss.name)[1:]}
+        return {
+            "recipe": {key: value for key, value in values.items() if key not in idle},
+            "params": {**loss.params, **weights},
+            "evaluation": {**recipe.evaluation, **self.settings},
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the evaluation's settings in the table and the recipe."""
+        settings: dict[str, Any] = {"seeds": len(self.resolved.table.seeds)}
+        metric = self.resolved.metrics[self.cell.column] or ""
+        if ON_TEST in metric:
+            settings["probe epoch scored"] = "the best on the test images"
+        if self.work.trained:
+            epoch, steps = metric.partition("@")[2], self.work.full_recipe.validate_every
+            model = f"the best on validation data, every {steps} steps" if steps else "the last"
+            settings["model"] = f"that after {epoch} epochs" if epoch else model
+            settings["parameters"] = "as published"
+        return settings
+
+    def statement(self, kind: StatementKind, key: str) -> Statement | None:
+        """The last one on the key."""
+        said = (s for s in reversed(self.statements) if key in getattr(s, kind))
+        return next(said, None)
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        place = *self.names, self.work.domain, self.work.dataset
+        return [s for s in self.resolved.table.protocol.facts if s.holds(*place)]
+
+
+class Coverage(NamedTuple):
+    """How many values a table has, how many of them can be run here, and how many are done."""
+
+    values: int
+    runnable: int
+    done: int
+
+
+def coverage(resolved: Resolved) -> Coverage:
+    """Count the printed values of a table; of one without any its places."""
+    cells = [cell for _, _, cell in printed_values(resolved)] or [*resolved.cells]
+    there = [cell for cell in cells if cell]
+    return Coverage(len(cells), len(there), sum(bool(cell.ok) for cell in there))
+
+
+def printed_values(resolved: Resolved) -> Iterator[tuple[Line, str, ResolvedCell | None]]:
+    """Yield the row and column of each printed value, with its place if it can be run here.
+
+    An average is none, as it follows from others.
+    """
+    for line in resolved.lines:
+        for column in line.row.paper:
+            if column in resolved.table.columns:
+                yield line, column, line.cells.get(column)
+
+
+def published_places(resolved: Resolved) -> Iterator[PublishedPlace]:
+    for line, _, cell in printed_values(resolved):
+        if cell:
+            yield PublishedPlace(resolved, line, cell)
 
 
 @dataclass(frozen=True)
@@ -48,15 +144,6 @@ class Finding:
 PlacesByFinding = dict[Finding, list[tuple[str, str]]]  # and the rows and columns where it holds
 
 
-def compared(every: Iterable[PublishedPlace]) -> PlacesByFinding:
-    """Each finding, and where it holds."""
-    places: PlacesByFinding = {}
-    for place in every:
-        for finding in findings(place):
-            places.setdefault(finding, []).append(place.names)
-    return places
-
-
 def findings(place: PublishedPlace) -> Iterator[Finding]:
     """Yield a finding for each key of a place, and the deviations that no key shows."""
     for kind in STATEMENT_KINDS:
@@ -69,7 +156,6 @@ def findings(place: PublishedPlace) -> Iterator[Finding]:
 
 
 def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> Finding:
-    """Compare one key of a place with the paper's protocol."""
     statement = place.statement(kind, key)
     if statement is None:
         return Finding(UNCOMPARED, key, value_words(ours))
@@ -84,7 +170,10 @@ def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> 
 
 def audit_lists(every: list[PublishedPlace]) -> dict[str, list[list[str]]]:
     """Return the lines of each verdict, its header first; keys that agree in all else share one."""
-    places = compared(every)
+    places: PlacesByFinding = {}
+    for place in every:
+        for finding in findings(place):
+            places.setdefault(finding, []).append(place.names)
     return {verdict: [HEADS[verdict], *shared_lines(verdict, places, every)] for verdict in HEADS}
 
 
@@ -103,7 +192,6 @@ def shared_lines(
 
 
 def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> str:
-    """Rows and columns in words."""
     here, all_ = dict.fromkeys(where), [place.names for place in every]
     rows, columns = (list(dict.fromkeys(names)) for names in zip(*here, strict=True))
     if len(here) == len(all_):

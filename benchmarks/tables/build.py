@@ -150,7 +150,6 @@ def declared_quick(
     known: Mapping[str, schema.Column],
     seeds: Sequence[int],
 ) -> schema.QuickPart | None:
-    """Return the quick part that a file declares, of its own data sets and seeds."""
     if not file.quick:
         return None
     with document.at("quick", "datasets"):
@@ -272,7 +271,6 @@ def kept_to(
 
 
 def every_row(title: str, params: schema.Params) -> list[schema.Row]:
-    """Return the rows of `all`: every loss that needs no classes."""
     if title or params:
         what = "name" if title else "parameters"
         raise UserError(f"all stands for every loss and takes no {what}: name one loss instead")

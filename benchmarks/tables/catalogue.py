@@ -2,30 +2,18 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
-from contrastbench.domains import strict_yaml
+from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.domains.strict_yaml import Document, read_yaml
 from contrastbench.errors import UserError, unknown
 
 FOLDER = Path(__file__).parent  # of our tables
 ENDINGS = (".yaml", ".yml")  # of a user's own files; a name without is a published table's
 
 
-class Listed(NamedTuple):
-    """What the file of a table says at a glance."""
-
-    values: int  # that are published
-    runnable: int  # of these
-    source: str
-
-
-def listed(name: str) -> Listed:
-    """Return what the file of one of our tables says, unchecked: a list reads all of them."""
-    file = strict_yaml.read_yaml(table_files()[name]).value
-    columns = file.get("columns", {})
-    printed = [(r, c) for r in file.get("rows", ()) for c in r.get("paper", ()) if c in columns]
-    runnable = [c for row, c in printed if "loss" in row and "dataset" in columns[c]]
-    return Listed(len(printed), len(runnable), file["source"])
+def read(path: Path) -> Document:
+    """Return a table's file, which a list reads before the table is built of it."""
+    return remembered(("table", path), lambda: read_yaml(path))
 
 
 def table_names() -> list[str]:
@@ -34,7 +22,6 @@ def table_names() -> list[str]:
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """Return the sort key of a table's name."""
     stem = name.rstrip("0123456789")
     return stem, int(name[len(stem) :] or 0)
 
@@ -58,5 +45,4 @@ def find_table(name: str, also: Iterable[str] = ()) -> Path:
 
 
 def table_files() -> dict[str, Path]:
-    """Every table's file by name."""
     return {path.stem: path for path in FOLDER.glob("*.yaml")}

@@ -25,22 +25,13 @@ Must = Literal["worse", "below", "better", "equal"]
 
 @dataclass(frozen=True)
 class Control:
-    """One control of a comparison.
+    """One control of a comparison."""
 
-    Args:
-        must: how it comes out against the baseline where a comparison can be read. `worse`,
-            `better` and `equal` are verdicts; `below` asks for the sign alone.
-        recipe: gives the values over the baseline's recipe; None: it allows no such control.
-        loss: the name of its loss; None: the baseline's.
-        params: values over the parameters of its loss.
-        usual: whether `controls: true` has it; others are listed by name.
-    """
-
-    must: Must
-    recipe: Callable[[Recipe], Values | None]
-    loss: str | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
-    usual: bool = True
+    must: Must  # against the baseline where a comparison can be read; `below` asks for the sign
+    recipe: Callable[[Recipe], Values | None]  # values over the baseline's; None: not possible
+    loss: str | None = None  # None: the baseline's
+    params: Mapping[str, Any] = field(default_factory=dict)  # over those of its loss
+    usual: bool = True  # `controls: true` has it; others are listed by name
 
 
 def half_length(recipe: Recipe) -> Values | None:
@@ -105,15 +96,12 @@ def control_rows(columns: ColumnsByName, base: Row | None, name: str) -> Iterato
 
 def by_columns(columns: ColumnsByName, control: Control) -> dict[str, Values]:
     """Return a control's values over the recipe of each column that can have it."""
-    values = {name: values_in(column, control) for name, column in columns.items()}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def values_in(column: Column, control: Control) -> Values | None:
-    """Return a control's values over the recipe of a column; None where it cannot be run."""
-    assert column.domain is not None, "columns of a sweep have a domain"
-    values = control.recipe(make_recipe(column.domain, column.recipe))
-    with suppress(UserError):
-        make_recipe(column.domain, laid_over(column.recipe, values or {}))
-        return values
-    return None
+    found: dict[str, Values] = {}
+    for name, column in columns.items():
+        assert column.domain is not None, "columns of a sweep have a domain"
+        values = control.recipe(make_recipe(column.domain, column.recipe))
+        if values is not None:
+            with suppress(UserError):  # it cannot be run there
+                make_recipe(column.domain, laid_over(column.recipe, values))
+                found[name] = values
+    return found

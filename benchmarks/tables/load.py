@@ -11,7 +11,6 @@ from contrastbench.benchmarks.tables.build import SMOKE, Asked, build_sweep
 from contrastbench.benchmarks.tables.published import published_table
 from contrastbench.benchmarks.tables.schema import PublishedTable, SweepFile
 from contrastbench.benchmarks.tables.table import QUICK, Table
-from contrastbench.domains import strict_yaml
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
@@ -53,7 +52,7 @@ def read_table(
     if whole != name and is_table(whole):
         raise UserError(f"unknown table {name!r}: the quick part of {whole} is {whole} --quick")
     path = catalogue.find_table(NEWEST.get(name, name), also=[*BUILT_IN, *NEWEST])
-    document = strict_yaml.read_yaml(path)
+    document = catalogue.read(path)
     if is_sweep(document):
         if path.stem in BUILT_IN:
             fix = "give the file another name"

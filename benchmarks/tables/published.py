@@ -53,7 +53,6 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
 
 
 def check_domains(file: PublishedTable, document: Document) -> None:
-    """Raise for a domain that there is not, or a data set that its domain has not."""
     with document.at("domain"):
         check_domain_name(file.domain)
     for name, column in file.columns.items():
@@ -148,7 +147,6 @@ def read_shared(name: str, document: Document, i: int) -> list[Statement]:
 
 
 def shared_statements(path: Path) -> list[Statement]:
-    """Return the statements in a file that tables share."""
     document = strict_yaml.read_yaml(path)
     shared = document.as_model(SharedProtocol)
     with document.at("domain"):

@@ -23,26 +23,17 @@ from contrastbench.errors import tell, unknown
 
 @dataclass(frozen=True)
 class ResolvedCell:
-    """One place of a table that can be run here.
-
-    Args:
-        same_as: the row that has the same cells, as both losses are one by algebra; or "".
-        choice: the settings that fill it.
-        experiments: one, or those that its folds choose among.
-        trials: those that choose.
-        ok: its ok records by data and seed; those of the place's own data come first.
-        failed: the failed run of each seed without an ok one, by data.
-    """
+    """One place of a table that can be run here."""
 
     place: Place
     row: Row
     column: str
-    same_as: str
+    same_as: str  # the row that has the same cells, as both losses are one by algebra; or ""
     choice: Choice
-    experiments: list[Experiment]
-    trials: Sequence[Experiment] = ()
-    ok: ByData = field(default_factory=dict)
-    failed: ByData = field(default_factory=dict)
+    experiments: list[Experiment]  # one, or those that its folds choose among
+    trials: Sequence[Experiment] = ()  # those that choose
+    ok: ByData = field(default_factory=dict)  # its records by data, those of its own data first
+    failed: ByData = field(default_factory=dict)  # the failed run of each seed without an ok one
 
     @property
     def trial_seeds(self) -> Sequence[Sequence[int]]:
@@ -60,7 +51,6 @@ class ResolvedCell:
 
     @cached_property
     def failed_runs(self) -> dict[int, Record]:
-        """Return the failed run of each seed on the place's data."""
         return self.failed.get(next(iter(self.ok or self.failed), ""), {})
 
     @property
@@ -126,7 +116,6 @@ class Resolved:
 
     @cached_property
     def cells(self) -> list[ResolvedCell]:
-        """Return the places that can be run here."""
         return [cell for line in self.lines for cell in line.cells.values()]
 
     @property
@@ -230,7 +219,6 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
 
 
 def only_seeds(by_data: ByData, seeds: Container[int]) -> ByData:
-    """Return the records of some seeds, and the data that have such."""
     kept = {
         data: {seed: record for seed, record in records.items() if seed in seeds}
         for data, records in by_data.items()

@@ -115,7 +115,6 @@ class PublishedTable(Strict):
     tune: Tune | None = Tune()
 
     def domain_of(self, column: str) -> str:
-        """The column's own domain, or the table's."""
         return self.columns[column].domain or self.domain
 
     def metric_of(self, column: str) -> str | None:

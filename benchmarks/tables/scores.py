@@ -29,26 +29,16 @@ EVERY_TRIAL = "every trial diverged"  # why a place has no parameters, and never
 
 @dataclass(frozen=True)
 class Choice:
-    """What fills a place, as far as records decide it.
+    """What fills a place, as far as records decide it."""
 
-    Args:
-        settings: the one that is chosen, or those that each fold chooses among; the file's while
-            nothing is chosen.
-        tried: the trials that choose.
-        tried_seeds: the seeds of each; empty: those of all trials of the column.
-        more: how many cells of later stages follow at most.
-        ends: parameters of the chosen one that are the lowest or highest of all tried.
-        nested: whether each fold chooses for itself.
-        why: the reason why nothing is chosen yet; empty: something is.
-    """
-
+    # the one that is chosen, or those that folds choose among; the file's while nothing is chosen
     settings: Sequence[Setting]
-    tried: Sequence[Setting] = ()
-    tried_seeds: Sequence[Sequence[int]] = ()
-    more: int = 0
-    ends: Sequence[str] = ()
-    nested: bool = False
-    why: str = ""
+    tried: Sequence[Setting] = ()  # the trials that choose
+    tried_seeds: Sequence[Sequence[int]] = ()  # of each; empty: those of all trials of the column
+    more: int = 0  # cells of later stages that follow at most
+    ends: Sequence[str] = ()  # parameters whose chosen value is the lowest or highest of all tried
+    nested: bool = False  # each fold chooses for itself
+    why: str = ""  # nothing is chosen yet; empty: something is
 
     @property
     def best_of(self) -> int:
@@ -70,46 +60,29 @@ class Search(Protocol):
 
 @dataclass(frozen=True)
 class Setup:
-    """What all places of a column share.
-
-    Args:
-        recipe: values over the domain's recipe.
-        small: those of a smoke test, which are over all others.
-        trial_seeds: seeds of trials where no fold chooses for itself.
-        seeds: those of a suite, which all have to be there; (): any may be.
-    """
+    """What all places of a column share."""
 
     column: str
     domain: str
     dataset: str
-    recipe: Mapping[str, Any]
-    small: Mapping[str, Any]
-    trial_seeds: Sequence[int]
-    seeds: Sequence[int] = ()
+    recipe: Mapping[str, Any]  # values over the domain's recipe
+    small: Mapping[str, Any]  # those of a smoke test, which are over all others
+    trial_seeds: Sequence[int]  # where no fold chooses for itself
+    seeds: Sequence[int] = ()  # those of a suite, which all have to be there; (): any may be
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A row in a column that can be run here, with all that can fill it.
-
-    Args:
-        setup: what the places of its column share.
-        loss: the loss of its cells, with the parameters that every setting has.
-        recipe: values over the domain's recipe.
-        setting: the file's.
-        search: the way in which another setting is chosen on validation data.
-        same_as: the row whose cells these are, as both losses are one by algebra; or "".
-        shift: is added to each shown seed, where the place has seeds of its own.
-    """
+    """A row in a column that can be run here, with all that can fill it."""
 
     row: Row
     setup: Setup
-    loss: LossSpec
-    recipe: Mapping[str, Any]
-    setting: Setting
-    search: Search
-    same_as: str = ""
-    shift: int = 0
+    loss: LossSpec  # of its cells, with the parameters that every setting has
+    recipe: Mapping[str, Any]  # values over the domain's recipe
+    setting: Setting  # the file's
+    search: Search  # chooses another setting on validation data
+    same_as: str = ""  # the row whose cells these are, as both losses are one by algebra
+    shift: int = 0  # is added to each shown seed, where the place has seeds of its own
 
     def experiment(self, setting: Setting) -> Experiment:
         """Return the experiment that fills the place with a setting."""
@@ -165,15 +138,11 @@ def validation_score(trial: Experiment, record: Record) -> float:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a place's settings in the records of a folder, as far as they are there.
-
-    Args:
-        seeds: those whose choice a control waits for; (): those of a suite.
-    """
+    """The scores of a place's settings in the records of a folder, as far as they are there."""
 
     place: Place
     results: Path
-    seeds: Sequence[int] = ()
+    seeds: Sequence[int] = ()  # those whose choice a control waits for; (): those of a suite
 
     def of(self, settings: Sequence[Setting], wanted: Sequence[int] = ()) -> list[float | None]:
         """Return each setting's mean score over seeds, -inf if one diverged, None if one lacks.

@@ -9,22 +9,15 @@ that are shown. Brings no torch.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
+from contrastbench.benchmarks.tables.grids import Grid
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, Scores
-from contrastbench.benchmarks.tables.spaces import at_temperature
+from contrastbench.benchmarks.tables.spaces import Space, at_temperature
 from contrastbench.losses.spec import LossSpec
 
 FINALISTS = 4
-
-
-class Trials(Protocol):
-    """Settings that no score decides."""
-
-    @property
-    def settings(self) -> Sequence[Setting]:
-        """Return settings that scores or folds can choose among."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,6 @@ class Fixed:
     why: str = ""
 
     def ask(self, scores: Scores) -> Choice:
-        """Return the only setting there is, as chosen."""
         return Choice([self.setting], why=self.why)
 
 
@@ -53,13 +45,13 @@ def best_setting(own: Setting, tried: Sequence[Setting], scores: Sequence[float 
 
 @dataclass(frozen=True)
 class BestOf:
-    """The best of settings that no score decides."""
+    """The best setting of a grid."""
 
     given: Setting
-    trials: Trials
+    grid: Grid
 
     def ask(self, scores: Scores) -> Choice:
-        tried = self.trials.settings
+        tried = self.grid.settings
         return best_setting(self.given, tried, scores.of(tried))
 
 
@@ -68,15 +60,10 @@ class Finalists:
     """Points with the first seed, the best with the further ones too, and the best of these."""
 
     given: Setting
-    space: Trials
+    space: Space
     seeds: Sequence[int]
 
-    @property
-    def settings(self) -> Sequence[Setting]:
-        return self.space.settings
-
     def ask(self, scores: Scores) -> Choice:
-        """Return the best finalist, or the trials so far."""
         first, further = self.seeds[:1], self.seeds[1:]
         tried = self.space.settings
         known = scores.of(tried, first)
@@ -116,7 +103,7 @@ def at_ends(chosen: Setting, tried: Sequence[Setting]) -> list[str]:
 class Nested:
     """Each fold chooses among the settings without what it is scored on."""
 
-    trials: Trials
+    trials: Grid | Space
 
     def ask(self, scores: Scores) -> Choice:
         """Return all settings: a cell of each is run, and each fold has its own choice."""
@@ -132,7 +119,6 @@ class Beside:
     loss: LossSpec
 
     def ask(self, scores: Scores) -> Choice:
-        """Return the loss at the baseline's setting."""
         theirs = scores.chosen_by(self.base)
         if isinstance(theirs, str):
             why = f"{self.base.row.name}: {theirs} (bench merge --shipped adds what ships)"
@@ -143,21 +129,14 @@ class Beside:
 
 @dataclass(frozen=True)
 class Control:
-    """The baseline's setting, but for what makes it a control.
+    """The baseline's setting, but for what makes it a control."""
 
-    Args:
-        given: the file's setting, with the control's values over the recipe.
-        base: the baseline.
-        params: values over the baseline's parameters; None: the control has a loss of its own,
-            which takes the recipe alone.
-    """
-
-    given: Setting
+    given: Setting  # the file's, with the control's values over the recipe
     base: Place
+    # over the baseline's parameters; None: its loss is its own, which takes the recipe alone
     params: Mapping[str, Any] | None
 
     def ask(self, scores: Scores) -> Choice:
-        """Return the baseline's setting with what the control changes."""
         theirs = scores.chosen_by(self.base)
         if isinstance(theirs, str):
             return Choice([self.given], why=theirs)

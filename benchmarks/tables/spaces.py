@@ -36,22 +36,13 @@ SOBOL = (
 
 @dataclass(frozen=True)
 class Space:
-    """The space of a row's search.
+    """The space of a row's search."""
 
-    Args:
-        loss: the row's loss with the parameters that it is given.
-        lr: the recipe's learning rate.
-        trials: how many points are tried.
-        again: whether they are the next ones, of another search.
-        name: of the data, which moves the points; all losses on it share their temperatures and
-            rates.
-    """
-
-    loss: LossSpec
-    lr: float
-    trials: int = POINTS
-    again: bool = False
-    name: str = ""
+    loss: LossSpec  # the row's, with the parameters that it is given
+    lr: float  # the recipe's
+    trials: int = POINTS  # that are tried
+    again: bool = False  # they are the next ones, of another search
+    name: str = ""  # of the data, which moves the points: alike for all losses on it
 
     @cached_property
     def settings(self) -> list[Setting]:
@@ -118,7 +109,6 @@ def value_at(share: float, range_: Searched, fixed: Mapping[str, Any], name: str
 
 
 def rounded(value: float) -> float:
-    """The value with two digits that count."""
     return round(value, 1 - floor(log10(abs(value)))) if value else value
 
 

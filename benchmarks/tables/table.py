@@ -58,11 +58,9 @@ class Table(PublishedTable):
 
     @cached_property
     def budget(self) -> Tune:
-        """Return what a selection on validation data may cost."""
         return self.tune or Tune()
 
     def seeds_of(self, column: str) -> list[int]:
-        """Return the seeds that a column is shown with."""
         return self.columns[column].seeds or self.seeds
 
     @property

@@ -241,7 +241,7 @@ def curve_by_hand(results: Path, resolved: Resolved, row: str, count: int) -> di
     found = {}
     for column in resolved.table.columns:
         place = resolved.table.places[row, column]
-        trials = [place.experiment(one) for one in place.search.settings[:count]]  # type: ignore[attr-defined]
+        trials = [place.experiment(one) for one in place.search.space.settings[:count]]  # type: ignore[attr-defined]
         runs = [trial.ok_by_seed(results)[1000] for trial in trials]
         best = max(runs, key=lambda run: run["details"]["validation"])
         found[column] = best["metrics"]["accuracy"]

@@ -16,10 +16,10 @@ from contrastbench.benchmarks.tables.audit import (
     SAME,
     UNCOMPARED,
     findings,
+    published_places,
 )
 from contrastbench.benchmarks.tables.catalogue import table_names
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.published_places import published_places
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 from contrastbench.domains.registry import declaration, declarations

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from contrastbench.benchmarks.cli.table_list import table_lines
+from contrastbench.benchmarks.cli.table_list import listed, table_lines
 from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables.audit import coverage
 from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.load import NEWEST, load_table
-from contrastbench.benchmarks.tables.published_places import coverage
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.searches import Finalists
 from contrastbench.benchmarks.tables.table import Table
@@ -42,7 +42,7 @@ def test_the_list_says_what_is_published_what_runs_and_what_is_done(tmp_path: Pa
 
 @pytest.mark.parametrize("name", catalogue.table_names())
 def test_the_list_counts_as_a_read_table_does(name: str, tmp_path: Path) -> None:
-    table, about = load_table(name), catalogue.listed(name)
+    table, about = load_table(name), listed(name)
     assert about.source == table.source
     values, runnable, _ = coverage(resolve(table, None, tmp_path)) if table.quotes else (0, 0, 0)
     assert (about.values, about.runnable) == (values, runnable)
@@ -90,7 +90,7 @@ def points(table: Table, row: str, column: str) -> str:
     place = table.places.get((row, column))
     if not place or not isinstance(place.search, Finalists):
         return ""
-    about = [[one.params, one.recipe] for one in place.search.settings]
+    about = [[one.params, one.recipe] for one in place.search.space.settings]
     return sha256(json.dumps([about, place.search.seeds], sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -144,7 +144,7 @@ def round_of(results: Path, truth: Callable[[Experiment, int], float]) -> list[t
 
 def points() -> list[float]:
     """The temperatures of InfoNCE's points but for the first."""
-    tried = TABLE.places["infonce", "A"].search.settings  # type: ignore[attr-defined]
+    tried = TABLE.places["infonce", "A"].search.space.settings  # type: ignore[attr-defined]
     return sorted(one.params["temperature"] for one in tried[1:])
 
 

@@ -8,9 +8,15 @@ from typing import NamedTuple
 import pytest
 
 from contrastbench.benchmarks.tables import load as loading
-from contrastbench.benchmarks.tables.audit import DEVIATES, LEFT_OPEN, SAME, Finding, findings
+from contrastbench.benchmarks.tables.audit import (
+    DEVIATES,
+    LEFT_OPEN,
+    SAME,
+    Finding,
+    PublishedPlace,
+    findings,
+)
 from contrastbench.benchmarks.tables.catalogue import table_names
-from contrastbench.benchmarks.tables.published_places import PublishedPlace
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.benchmarks.tables.table import Table
 
