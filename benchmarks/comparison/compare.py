@@ -7,11 +7,12 @@ corrected by families, so that a loss that joins changes no other.
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from contrastbench.benchmarks.comparison import Verdict, budget
-from contrastbench.benchmarks.comparison.effects import Counted, Effect, effect_of, gains_of
+from contrastbench.benchmarks.comparison import Verdict, effects
+from contrastbench.benchmarks.comparison.effects import Counted, Effect
 from contrastbench.benchmarks.comparison.over_sets import Judged, judge, judge_control
 from contrastbench.benchmarks.comparison.pairs import UNTESTED, Comparison, compare_cell
 from contrastbench.benchmarks.comparison.statistics import ALPHA, holm
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.scored import scored_data
 from contrastbench.benchmarks.tables.controls import CONTROLS, Must
 from contrastbench.benchmarks.tables.resolved import Line, Resolved
@@ -170,16 +171,18 @@ def over_sets(
     """
     lines = () if base.control or base.is_untrained else resolved.lines
     bare, musts = {line.name for line in lines if line.is_untrained}, musts_of(lines)
-    gains, left_out = gains_of(place for place in places if place.row in bare)
-    by_row = rows_of(places)
-    both = [[effect_of(row, mine, by) for by in (gains, {})] for row, mine in by_row.items()]
+    gains, left_out = effects.gains_of(place for place in places if place.row in bare)
+    by_row = grouped((place.row, place) for place in places)
+    both = [
+        [effects.effect_of(row, mine, by) for by in (gains, {})] for row, mine in by_row.items()
+    ]
     there = [one for one, _ in both if one.by_set and not (one.same and one.waiting)]
     losses = alike([one for one in there if one.row not in musts], by_row)
     counted = count(resolved, base, places, losses, musts, gains, left_out)
-    known = budget.curves(resolved)
-    rows = judge(losses, counted, budget.others(known, base.name, by_row, losses, gains))
+    known = effects.curves(resolved)
+    rows = judge(losses, counted, effects.others(known, base.name, by_row, losses, gains))
     rows = [
-        replace(row, curve=budget.effect_curve(known, base.name, by_row[row.effect.row], gains))
+        replace(row, curve=effects.effect_curve(known, base.name, by_row[row.effect.row], gains))
         for row in rows
     ]
     controls = [(c, whole) for c, whole in both if c.row in musts and whole.by_set]
@@ -193,18 +196,9 @@ def musts_of(lines: Iterable[Line]) -> dict[str, Must]:
     return {row: CONTROLS[control].must for row, control in named.items() if control}
 
 
-def rows_of(places: Sequence[Comparison]) -> dict[str, list[Comparison]]:
-    by_row: dict[str, list[Comparison]] = {}
-    for place in places:
-        by_row.setdefault(place.row, []).append(place)
-    return by_row
-
-
 def alike(losses: Sequence[Effect], by_row: Mapping[str, Sequence[Comparison]]) -> list[Effect]:
     """Return losses that are the same runs on each set as one."""
-    found: dict[Hashable, list[Effect]] = {}
-    for loss in losses:
-        found.setdefault(runs_of(loss, by_row[loss.row]), []).append(loss)
+    found = grouped((runs_of(loss, by_row[loss.row]), loss) for loss in losses)
     return [replace(some[0], also=[one.row for one in some[1:]]) for some in found.values()]
 
 

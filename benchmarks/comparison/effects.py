@@ -2,19 +2,35 @@
 
 A difference of one point says little where training gains thirty, and much where it gains two. So
 an effect is the difference from the baseline in percent of what the baseline's training gains.
+
+Other choices of ours have effects too: points, and less search. A trial of a point with the first
+seed has a validation score and a test score, so the best of the first k points by validation tells
+what a smaller budget would have found.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.pairs import Comparison, SetName
+from contrastbench.benchmarks.comparison.statistics import DIGITS
+from contrastbench.benchmarks.records.grouping import grouped
+from contrastbench.benchmarks.tables.entries import shown_value
+from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.scores import validation_score
+from contrastbench.benchmarks.tables.searches import Finalists
 
 LEAST_GAIN = 1.0  # percent points; a share of less is noise
 MIN_STANDARD_ERRORS = 2.0  # standard errors that a gain exceeds
 ALL_LOST = -100.0  # percent of the gain: a training that diverges loses all of it
+STEPS = (1, 4, 8, 16)  # points of a curve; the first is a loss's defaults
+UNIT, BUDGET = "percent of the gain", "the budget"  # what a verdict may hang on
+Places = Mapping[str, Sequence[Comparison]]  # by row
+Curves = Mapping[tuple[str, str], Mapping[int, float]]  # by row and column: scores by points
+Values = Mapping[SetName, float]  # effects by set
+Rows = Mapping[str, Values]
 
 
 class Scale(NamedTuple):
@@ -71,11 +87,8 @@ class Counted:
 
 def gains_of(bare: Iterable[Comparison]) -> tuple[dict[str, float], list[str]]:
     """Return what training gains over the best bare row, by column, and columns of too little."""
-    by_column: dict[str, list[Comparison]] = {}
-    for place in bare:
-        if place.difference is not None:
-            by_column.setdefault(place.column, []).append(place)
-    best = [max(rows, key=lambda place: place.difference or 0.0) for rows in by_column.values()]
+    known = grouped((place.column, place) for place in bare if place.difference is not None)
+    best = [max(rows, key=lambda place: place.difference or 0.0) for rows in known.values()]
     clear = {place.column: -(place.difference or 0.0) for place in best if is_clear_gain(place)}
     return clear, [place.column for place in best if place.column not in clear]
 
@@ -88,13 +101,11 @@ def is_clear_gain(best: Comparison) -> bool:
 
 def effect_of(row: str, mine: Sequence[Comparison], gains: Mapping[str, float]) -> Effect:
     kept = [place for place in mine if not gains or place.column in gains]
-    found: dict[SetName, list[float]] = {}
-    for place in kept:
-        if (effect := measured(place, gains.get(place.column))) is not None:
-            found.setdefault(place.data_set, []).append(effect)
+    found = [(place.data_set, measured(place, gains.get(place.column))) for place in kept]
+    by_set = grouped((name, effect) for name, effect in found if effect is not None)
     return Effect(
         row,
-        {name: fmean(columns) for name, columns in found.items()},  # such as two probes
+        {name: fmean(columns) for name, columns in by_set.items()},  # such as two probes
         failed=frozenset(place.data_set for place in kept if place.has_failed),
         base_failed=frozenset(place.data_set for place in kept if place.base_lost),
         control=mine[0].control,
@@ -116,3 +127,90 @@ def measured(place: Comparison, gain: float | None) -> float | None:
     scale = 1.0 if gain is None else gain / 100
     values = [difference / scale for difference in place.differences]
     return fmean([*values, *[ALL_LOST] * len(place.lost)])
+
+
+def by_domain(values: Values) -> dict[str, list[float]]:
+    return grouped((domain, round(value, DIGITS)) for (domain, _), value in values.items())
+
+
+def curves(resolved: Resolved) -> Curves:
+    return {
+        (line.name, column): curve(resolved, cell)
+        for line in resolved.lines
+        for column, cell in line.cells.items()
+        if isinstance(cell.place.search, Finalists) and cell.ok
+    }
+
+
+def curve(resolved: Resolved, cell: ResolvedCell) -> dict[int, float]:
+    """Return the test score of the best of so many points, chosen by validation with one seed."""
+    search, data = cell.place.search, next(iter(cell.ok))
+    assert isinstance(search, Finalists), "only such are asked"
+    found = list[tuple[float, float]]()
+    for trial in cell.trials:
+        record = trial.finished_cells(resolved.results).get((data, search.seeds[0]))
+        if record is None:
+            break
+        ok = record["status"] == "ok"
+        score = shown_value(resolved, cell.column, record) if ok else -inf
+        found.append((validation_score(trial, record), score))
+    return {k: max(found[:k], key=lambda pair: pair[0])[1] for k in STEPS if k <= len(found)}
+
+
+def others(
+    known: Curves, base: str, by_row: Places, losses: Sequence[Effect], gains: Mapping[str, float]
+) -> dict[str, Rows]:
+    """Return the effects of losses by other choices, as far as records have them.
+
+    Points stand in a unit in which as many of them are equal as are on average over sets.
+    """
+    if not gains:
+        return {}
+    kept = {row: [p for p in some if p.column in gains] for row, some in by_row.items()}
+    sets = {(p.domain, p.column): gains[p.column] for some in kept.values() for p in some}
+    percent = fmean(map(fmean, by_domain(sets).values())) / 100
+    rows = [loss.row for loss in losses]
+    in_points = {row: effect_of(row, kept[row], {}).by_set for row in rows}
+    scaled = {row: {k: x / percent for k, x in some.items()} for row, some in in_points.items()}
+    half = {row: effects_of_less(known, base, kept[row], gains, -2, -2) for row in rows}
+    return {UNIT: scaled, **({BUDGET: half} if all(half.values()) else {})}
+
+
+def effect_curve(
+    known: Curves, base: str, mine: Sequence[Comparison], gains: Mapping[str, float]
+) -> dict[int, float]:
+    """Return a row's mean effect by the points tried, against the baseline's best of all."""
+    kept = [place for place in mine if place.column in gains]
+    steps = {k: effects_of_less(known, base, kept, gains, i, -1) for i, k in enumerate(STEPS)}
+    shown = {k: by_domain(effects) for k, effects in steps.items() if effects}
+    return {k: fmean(map(fmean, groups.values())) for k, groups in shown.items()}
+
+
+def step_of(curve: Mapping[int, float], step: int) -> float | None:
+    values = [*curve.values()]
+    return values[step] if -len(values) <= step < len(values) else None
+
+
+def effects_of_less(
+    known: Curves,
+    base: str,
+    places: Sequence[Comparison],
+    gains: Mapping[str, float],
+    ours: int,
+    theirs: int,
+) -> Values:
+    """Return effects of the best of less points; none where some trial is missing.
+
+    Args:
+        ours: the step of a row's curve; negative ones count from its end.
+        theirs: that of the baseline's.
+    """
+    found: dict[SetName, list[float]] = {}
+    for place in places:
+        own = step_of(known.get((place.row, place.column), {}), ours)
+        other = step_of(known.get((base, place.column), {}), theirs)
+        if own is None or other in (None, -inf):
+            return {}
+        effect = ALL_LOST if own == -inf else 100 * (own - other) / gains[place.column]
+        found.setdefault(place.data_set, []).append(effect)
+    return {name: fmean(effects) for name, effects in found.items()}

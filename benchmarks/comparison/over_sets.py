@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from contrastbench.benchmarks.comparison import Verdict
-from contrastbench.benchmarks.comparison.effects import Counted, Effect
+from contrastbench.benchmarks.comparison.effects import Counted, Effect, Rows, by_domain
 from contrastbench.benchmarks.comparison.pairs import SetName
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
@@ -32,8 +32,6 @@ from contrastbench.benchmarks.comparison.statistics import (
 )
 
 FEWEST = 3.0  # degrees of freedom: below, the true spread may be six times that seen
-Values = Mapping[SetName, float]  # effects by set
-Rows = Mapping[str, Values]
 Centre = Callable[[Sequence[float]], float]
 
 
@@ -77,13 +75,6 @@ class Judged:
     curve: Mapping[int, float] = field(default_factory=dict)
     must: str = ""  # of a control: how it has to come out
     came_out: bool = True  # and whether it did
-
-
-def by_domain(values: Values) -> dict[str, list[float]]:
-    groups: dict[str, list[float]] = {}
-    for (domain, _), value in values.items():
-        groups.setdefault(domain, []).append(round(value, DIGITS))
-    return groups
 
 
 def mean_over(groups: Iterable[Sequence[float]], centre: Centre = fmean) -> Part:

@@ -1,12 +1,11 @@
 """Render a comparison as Markdown, LaTeX, CSV or JSON, and for a terminal."""
 
 import json
-from collections.abc import Container
 from math import isfinite
 from typing import Any
 
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
-from contrastbench.benchmarks.comparison.compare import Verdicts, compare, rows_of
+from contrastbench.benchmarks.comparison.compare import Verdicts, compare
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
@@ -79,17 +78,13 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
     if verdicts.decides:
         # domains go together, since some without the others would mislead
         for names in (["Best of 1, 4, 8, 16"], ["Hangs on"], verdicts.domains):
-            tables.append(without(tables[-1], names))
+            kept = [i for i, name in enumerate(tables[-1][0]) if name not in names]
+            tables.append([[row[i] for i in kept] for row in tables[-1]])
     else:
         places = ([one.row, one.column, difference_text(one)] for one in verdicts.places)
         tables.append([["Method", "Data set", "Difference"], *places])
     (heading,), answer = said(verdicts, "heading"), " ".join(said(verdicts))
     return screen.page(answer, heading, tables, ALL_HINT, width)
-
-
-def without(rows: Cells, names: Container[str]) -> Cells:
-    kept = [i for i, name in enumerate(rows[0]) if name not in names]
-    return [[row[i] for i in kept] for row in rows]
 
 
 def effect_table(verdicts: Verdicts) -> Cells:
@@ -141,7 +136,7 @@ def difference_table(verdicts: Verdicts) -> Cells:
     columns = list(dict.fromkeys(place.column for place in verdicts.places))
     shown = {(place.row, place.column): difference_text(place) for place in verdicts.places}
     controls = {control.effect.row for control in verdicts.controls}
-    rows = rows_of(verdicts.places)
+    rows = dict.fromkeys(place.row for place in verdicts.places)
     lines = (
         [row + " (control)" * (row in controls), *(shown.get((row, c), "-") for c in columns)]
         for row in rows

@@ -1,6 +1,6 @@
 """Collect the report's contents: tables and comparisons as plain values for the page."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from contrastbench.benchmarks.comparison.compare import Verdicts, compare
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import figures
 from contrastbench.benchmarks.report.groups import Group
@@ -80,10 +81,8 @@ def costs(shown: TableView, groups: Sequence[Group]) -> dict[str, float]:
         if (found := [s for number in numbers if (s := groups[number].fastest)])
     }
     base = shown.verdicts.base if shown.verdicts else ""
-    ratios = defaultdict[str, list[float]](list)
-    for (row, column), own in seconds.items():
-        if (base, column) in seconds:
-            ratios[row].append(own / seconds[base, column])
+    there = ((row, own, seconds.get((base, column))) for (row, column), own in seconds.items())
+    ratios = grouped((row, own / theirs) for row, own, theirs in there if theirs)
     return {row: median(some) for row, some in ratios.items()}
 
 
@@ -91,9 +90,7 @@ def table_views(
     tables: Iterable[Table], results: Path, groups: Sequence[Group]
 ) -> Iterator[TableView]:
     """Yield the tables as a report shows them; two tables of one name have two pages."""
-    by_folder = defaultdict[Path, list[Group]](list)
-    for group in groups:
-        by_folder[group.folder].append(group)
+    by_folder = grouped((group.folder, group) for group in groups)
     seen = Counter[str]()
     for table in tables:
         resolved, name = resolve(table, None, results), file_name(table.name)

@@ -1,6 +1,6 @@
 """Read the records of each experiment over its seeds, as the report shows them."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 from contrastbench.benchmarks.comparison.statistics import mean_std
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.failures import counting_run
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import FINAL_STATUSES, Record
 from contrastbench.errors import UserError
@@ -64,9 +65,7 @@ class Group:
 
     def outcomes(self) -> list[Record]:
         """Return one record for each seed; a later success replaces a failure."""
-        by_seed = defaultdict(list)
-        for record in self.records:
-            by_seed[record["seed"]].append(record)
+        by_seed = grouped((record["seed"], record) for record in self.records)
         return [counting_run(tries) for _, tries in sorted(by_seed.items())]
 
     def statuses(self) -> dict[str, int]:

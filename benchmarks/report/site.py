@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,6 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
@@ -37,6 +38,7 @@ from contrastbench.domains.progress import Progress
 from contrastbench.losses.spec import LossSpec
 
 INDEX, RECORDS, ADD = "index", "records/index", "add-your-loss"
+STUDIES = "Studies"  # the heading of sweeps and files of the user
 MOST_RECORDS = 20_000  # with a line of their own: about 6 MB
 SiteFiles = dict[str, str]  # by path in the folder
 
@@ -65,10 +67,7 @@ class Report:
 
     @property
     def families(self) -> dict[str, list[str]]:
-        by_family: dict[str, list[str]] = defaultdict(list)
-        for name in self.losses:
-            by_family[losses.family(name) or "sums and others"].append(name)
-        return by_family
+        return grouped((losses.family(name) or "sums and others", name) for name in self.losses)
 
     @cached_property
     def tuning(self) -> set[int]:
@@ -119,9 +118,7 @@ def pages(report: Report) -> Iterator[Page]:
         yield Page(view.page, view.table.name, "table", values)
     yield from loss_pages(report, board)
     yield Page(ADD, "Add your loss", "add", {})
-    sets: dict[str, list[Group]] = defaultdict(list)
-    for group in report.told:
-        sets[group.page].append(group)
+    sets = grouped((group.page, group) for group in report.told)
     yield Page(RECORDS, "Records", "records", {"sets": sets})
     for name, members in sets.items():
         first = members[0].first
@@ -131,9 +128,7 @@ def pages(report: Report) -> Iterator[Page]:
 
 def by_loss(members: Sequence[Group]) -> dict[str, Any]:
     """Return the experiments on a data set by loss, and the settings that all share."""
-    by_name: dict[str, list[Group]] = defaultdict(list)
-    for group in members:
-        by_name[group.first["loss"]].append(group)
+    by_name: dict[str, list[Group]] = grouped((group.first["loss"], group) for group in members)
     recipes = [group.first["recipe"] for group in members]
     first = {**recipes[0], "protocol": members[0].first["protocol"]}
     shared = {key: first[key] for key in first if len({str(r.get(key)) for r in recipes}) == 1}
@@ -162,16 +157,13 @@ def loss_page(name: str) -> str:
 
 
 def by_paper(tables: Sequence[TableView]) -> dict[str, list[TableView]]:
-    """Return the published tables by their paper; sweeps and files of the user are studies."""
-    papers: dict[str, list[TableView]] = defaultdict(list)
-    names = catalogue.table_names()
+    """Return the studies, and then the published tables by their paper."""
+    papers = []
     for view in tables:
-        published = view.table.quotes and view.table.name in names
-        # a source ends in the number of the table
-        paper = view.table.source.rpartition(", ")[0] or view.table.source
-        papers[paper if published else ""].append(view)
-    studies = papers.pop("", [])
-    return {**({"Studies": studies} if studies else {}), **papers}
+        published = view.table.quotes and view.table.name in catalogue.table_files()
+        source = view.table.source  # ends in the number of the table
+        papers.append((source.rpartition(", ")[0] or source if published else STUDIES, view))
+    return grouped(sorted(papers, key=lambda one: one[0] != STUDIES))
 
 
 def render_site(report: Report, single: bool, home: bool = False) -> SiteFiles:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from contrastbench.benchmarks.records import files
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
 from contrastbench.benchmarks.tables import origins
@@ -56,15 +57,14 @@ def choice_lines(resolved: Resolved) -> list[str]:
     if resolved.selection != Selection.VALIDATION:
         return []
     say = sentences(r=resolved)
-    alike: dict[tuple[str, str], list[str]] = {}
+    found: list[tuple[tuple[str, str], str]] = []  # columns and what is chosen there, of a row
     for line in resolved.lines:
-        columns: dict[str, list[str]] = {}
-        for column, cell in sorted(line.cells.items(), key=lambda item: kind_of(item[1])):
-            if text := one_line(str(say.choice(line.row, cell))):
-                columns.setdefault(text, []).append(column)
-        for text, where in columns.items():
-            alike.setdefault((", ".join(where), text), []).append(line.name)
-    return [f"{', '.join(rows)} on {where}: {text}" for (where, text), rows in alike.items()]
+        cells = sorted(line.cells.items(), key=lambda item: kind_of(item[1]))
+        texts = ((one_line(str(say.choice(line.row, cell))), column) for column, cell in cells)
+        columns = grouped((text, column) for text, column in texts if text)
+        found += [((", ".join(where), text), line.name) for text, where in columns.items()]
+    alike = grouped(found).items()
+    return [f"{', '.join(rows)} on {where}: {text}" for (where, text), rows in alike]
 
 
 def kind_of(cell: ResolvedCell) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from contrastbench.benchmarks.comparison import DECIDED, Verdict
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report.latex import latex_text
 from contrastbench.benchmarks.tables.entries import WIDEST, signed
 from contrastbench.benchmarks.tables.schema import Row, Setting
@@ -98,9 +99,7 @@ def turned(choices: Mapping[str, str]) -> str:
     >>> turned({"Omniglot": "undecided", "graph": "undecided", "the mean": "worse"})
     'Omniglot, graph (undecided); the mean (worse)'
     """
-    by_word: dict[str, list[str]] = {}
-    for name, word in choices.items():
-        by_word.setdefault(word, []).append(name)
+    by_word = grouped((word, name) for name, word in choices.items())
     return "; ".join(f"{names(some)} ({word})" for word, some in by_word.items())
 
 

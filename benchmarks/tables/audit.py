@@ -2,8 +2,8 @@
 
 What is the same, what deviates, what the paper leaves open, and what nobody has compared yet: each
 recipe key, each parameter of the loss and each setting of the evaluation stands in exactly one of
-them for each place. What a paper says is what statements with a source say (see `protocol`), never
-what our own recipes do.
+them for each place. What a paper says is what a `schema.Statement` with a source says, never what
+our own recipes do.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.tables.protocol import (
+from contrastbench.benchmarks.records.grouping import grouped
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
+from contrastbench.benchmarks.tables.schema import (
     OPEN,
     STATEMENT_KINDS,
     Statement,
     StatementKind,
 )
-from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.expression import parse
@@ -170,10 +171,7 @@ def finding(place: PublishedPlace, kind: StatementKind, key: str, ours: Any) -> 
 
 def audit_lists(every: list[PublishedPlace]) -> dict[str, list[list[str]]]:
     """Return the lines of each verdict, its header first; keys that agree in all else share one."""
-    places: PlacesByFinding = {}
-    for place in every:
-        for finding in findings(place):
-            places.setdefault(finding, []).append(place.names)
+    places = grouped((found, place.names) for place in every for found in findings(place))
     return {verdict: [HEADS[verdict], *shared_lines(verdict, places, every)] for verdict in HEADS}
 
 
@@ -200,9 +198,7 @@ def located(where: Iterable[tuple[str, str]], every: list[PublishedPlace]) -> st
         return ", ".join(columns)
     if len(here) == sum(row in rows for row, _ in all_):
         return ", ".join(rows)
-    by_columns: dict[str, list[str]] = {}
-    for row in rows:
-        by_columns.setdefault(", ".join(c for r, c in here if r == row), []).append(row)
+    by_columns = grouped((", ".join(c for r, c in here if r == row), row) for row in rows)
     return "; ".join(f"{', '.join(names)} on {text}" for text, names in by_columns.items())
 
 

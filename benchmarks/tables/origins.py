@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from contrastbench.benchmarks.records import reading
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import FINAL_STATUSES
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
@@ -33,10 +34,8 @@ def where_from(name: str, resolved: Resolved) -> Iterator[str]:
 
 def lacking(cells: Iterable[ResolvedCell]) -> list[str]:
     """Return for each row where it has no result yet, and why."""
-    columns: dict[tuple[str, str], list[str]] = {}
-    for cell in cells:
-        if why := cell.choice.why or "not run" * (not cell.has_run):
-            columns.setdefault((cell.row.name, why), []).append(cell.column)
+    reasons = ((cell, cell.choice.why or "not run" * (not cell.has_run)) for cell in cells)
+    columns = grouped(((cell.row.name, why), cell.column) for cell, why in reasons if why)
     return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from contrastbench.benchmarks.tables import searches, spaces
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
-from contrastbench.benchmarks.tables.grids import Grid, size_of
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
 from contrastbench.domains.recipe import Recipe, laid_over
@@ -33,10 +32,10 @@ def places_in(
     """
     plain = {row.name: plain_place(row, setup) for row in rows if row.runs_in(setup.column)}
     same = equal_rows(plain.values(), searched) if equal else {}
-    sizes = (size_of(grid_in(row, setup)) for row in rows)
+    sizes = (searches.size_of(grid_in(row, setup)) for row in rows)
     count = budget.trials or min(filter(None, sizes), default=0)
     grids = {
-        name: Grid(f"{table}: the grid of {name}", place.loss.params, grid, count)
+        name: searches.Grid(f"{table}: the grid of {name}", place.loss.params, grid, count)
         for name, place in plain.items()
         if (grid := grid_in(place.row, setup))
     }
@@ -73,7 +72,7 @@ def grid_in(row: Row, setup: Setup) -> dict[str, list[object]]:
     return {**row.grid, **row.grid_by_column.get(setup.column, {})}
 
 
-def own_search(place: Place, budget: Tune, searched: bool, grid: Grid | None) -> Search:
+def own_search(place: Place, budget: Tune, searched: bool, grid: searches.Grid | None) -> Search:
     """Return the search of a row that takes no other row's setting."""
     if place.row.control:
         return searches.Fixed(place.setting)

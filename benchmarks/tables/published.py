@@ -12,8 +12,13 @@ from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.build import Asked, check_distinct
 from contrastbench.benchmarks.tables.places import plain_place
-from contrastbench.benchmarks.tables.protocol import Protocol, SharedProtocol, Statement
-from contrastbench.benchmarks.tables.schema import PublishedTable, Row
+from contrastbench.benchmarks.tables.schema import (
+    Protocol,
+    PublishedTable,
+    Row,
+    SharedProtocol,
+    Statement,
+)
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset, declaration

@@ -12,6 +12,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records import failures, nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Row
@@ -143,11 +144,7 @@ class Resolved:
     @property
     def other_data(self) -> dict[str, list[str]]:
         """Return the rows with records of further data, which no number is of, by column."""
-        rows: dict[str, list[str]] = {}
-        for cell in self.cells:
-            if len(cell.ok) > 1:
-                rows.setdefault(cell.column, []).append(cell.row.name)
-        return rows
+        return grouped((cell.column, cell.row.name) for cell in self.cells if len(cell.ok) > 1)
 
 
 def resolve(

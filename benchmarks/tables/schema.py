@@ -1,22 +1,27 @@
-"""The keys of YAML files, of published tables and of sweeps, and the rows that a program makes.
+"""The keys of YAML files, of published tables, their protocols and sweeps, and rows of programs.
 
 A program adds to these what no file says, see `tables.table`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from contrastbench.benchmarks.records.seeds import SEED_LIMIT
-from contrastbench.benchmarks.tables.protocol import Printed, Protocol
 from contrastbench.domains.strict import Strict
 from contrastbench.losses.spec import NONE
 
 Params = dict[str, Any]
 # what is not here, or where it is run instead, such as "loss swav: of prototypes"
 LACKS = "loss|encoder|pairing|views|preset|data|metric|printed|elsewhere"
+OPEN = "open"
+PRINTED = r"(paper|code|reported by others) \(.+\)"
+Printed = Annotated[str, Field(pattern=f"^{PRINTED}$")]
+StatementSource = Annotated[str, Field(pattern=f"^({PRINTED}|{OPEN})$")]
+StatementKind = Literal["recipe", "params", "evaluation"]
+STATEMENT_KINDS: tuple[StatementKind, ...] = ("recipe", "params", "evaluation")
 # by source: the keys beside it whose values are printed there
 Marks = dict[Printed, list[str]]
 Seed = Annotated[int, Field(ge=0, lt=SEED_LIMIT)]
@@ -92,6 +97,83 @@ class Tune(Strict):
     """of trials; no shown number is of these"""
     trials: int | None = Field(None, ge=1, le=1000)  # more are a slip of the hand
     """settings for each method; default: those of the smallest grid, or 16"""
+
+
+class StatedDeviation(Strict):
+    """A deviation that no value shows."""
+
+    what: str
+    paper: str
+    ours: str
+    why: str
+
+
+class Statement(Strict):
+    """One source's statement on some places of a table, or on all.
+
+    Under `from: open` the source says nothing, and the values are why ours are what they are.
+    """
+
+    source: StatementSource = Field(alias="from")
+    """paper (B.3), code (main.py), open"""
+    rows: list[str] = Field([])
+    columns: list[str] = Field([])
+    datasets: list[str] = Field([])
+    domain: str | None = None
+    recipe: dict[str, Any] = Field({})
+    """by key of our recipe"""
+    params: dict[str, Any] = Field({})
+    """by parameter of the loss"""
+    evaluation: dict[str, Any] = Field({})
+    """by setting of our scoring"""
+    why: dict[str, str] = Field({})
+    """by key: why ours is another value"""
+    differs: list[StatedDeviation] = Field([])
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.rows or self.columns or self.datasets)
+
+    def holds(self, row: str, column: str, domain: str, dataset: str) -> bool:
+        return all(
+            not named or here in named
+            for named, here in (
+                (self.rows, row),
+                (self.columns, column),
+                (self.datasets, dataset),
+                ([self.domain] if self.domain else [], domain),
+            )
+        )
+
+
+class Protocol(Strict):
+    """The protocol of published numbers: the last statement on a key holds."""
+
+    use: list[str] = Field([])
+    """files of protocols/, whose statements come first"""
+    facts: list[Statement] = Field([])
+
+    @property
+    def seeds(self) -> int | None:
+        """Return the runs behind each value, if a statement on the whole table says so."""
+        for said in reversed(self.facts):
+            if "seeds" in said.evaluation and not said.partial:
+                return None if said.source == OPEN else said.evaluation["seeds"]
+        return None
+
+
+class SharedProtocol(Strict):
+    """A file of protocols/: what several tables say of one domain, or of some of its datasets."""
+
+    domain: str
+    datasets: list[str] = Field([])
+    facts: list[Statement]
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield the statements of a shared protocol as a table's."""
+        for statement in self.facts:
+            datasets = statement.datasets or self.datasets
+            yield statement.but(domain=self.domain, datasets=datasets)
 
 
 class PublishedTable(Strict):

@@ -9,7 +9,7 @@ import yaml
 from contrastbench.benchmarks.records.experiment import Experiment, filled, make_experiment
 from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
-from contrastbench.benchmarks.tables.protocol import OPEN, SharedProtocol
+from contrastbench.benchmarks.tables.schema import OPEN, SharedProtocol
 from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.domains.tabular import TabularRecipe

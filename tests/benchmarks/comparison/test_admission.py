@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contrastbench.benchmarks.comparison.budget import curves
 from contrastbench.benchmarks.comparison.compare import compare
+from contrastbench.benchmarks.comparison.effects import curves
 from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import corrected_t
 from contrastbench.benchmarks.records.seeds import ADMISSION_SEEDS, parse_seeds

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from contrastbench.benchmarks.comparison import Verdict
-from contrastbench.benchmarks.comparison.budget import effect_curve
 from contrastbench.benchmarks.comparison.effects import (
     POINTS,
     SHARES,
     Counted,
     Effect,
+    effect_curve,
     effect_of,
     gains_of,
 )

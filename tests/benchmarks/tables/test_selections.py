@@ -12,10 +12,10 @@ from chosen import chosen, trials
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
-from contrastbench.benchmarks.tables.grids import draw_settings
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Column, Row, Tune
+from contrastbench.benchmarks.tables.searches import draw_settings
 from contrastbench.benchmarks.tables.table import Selection
 from contrastbench.losses import UserError
 from made_records import made, small_table
