@@ -15,13 +15,12 @@ from scipy import stats
 
 import contrastbench as cb
 
-MARGIN, ALPHA, FEWEST, FINALISTS, TRIALS, SHOWN = 5.0, 0.05, 3, 4, [1000, 1001, 1002], [0, 1, 2]
+MARGIN, ALPHA, FINALISTS, TRIALS, SHOWN = 5.0, 0.05, 4, [1000, 1001, 1002], [0, 1, 2]
 SET, PLACE = ["domain", "column"], ["method", "domain", "column"]
 
 
-def chosen_scores(results, cells):
+def chosen_scores(runs):
     """Return the scores of each method's best point by set and seed, -inf if it diverged."""
-    runs = cells.merge(cb.records(results, but=()), on="key", suffixes=("", "_of_record"))
     runs["seed"] -= runs["shift"]
     runs.loc[runs.status != "ok", ["validation", "score"]] = -np.inf
     runs = runs.sort_values("score").drop_duplicates([*PLACE, "point", "seed"], keep="last")
@@ -35,12 +34,12 @@ def chosen_scores(results, cells):
 
 def over_sets(effects):
     """Return the mean over domains, its standard error and its degrees of freedom."""
-    sets = effects.dropna().groupby("domain")
-    freedom, variance = sets.count() - 1, sets.var().fillna(0)
-    pooled = (freedom * variance).sum() / freedom.sum()
-    error = np.sqrt(pooled * (1 / sets.count()).sum()) / len(freedom)
-    own = (freedom * variance).sum() ** 2 / (freedom * variance**2).sum()  # Satterthwaite 1946
-    return {"effect": sets.mean().mean(), "error": error, "freedom": own}
+    sets = effects.groupby("domain")
+    count, variance = sets.count().replace(0, np.nan), sets.var()
+    total = ((count - 1) * variance).sum()
+    error = np.sqrt(total / (count - 1).sum() * (1 / count).sum()) / count.count()
+    freedom = total**2 / ((count - 1) * variance**2).sum()  # Satterthwaite 1946
+    return pd.DataFrame({"effect": sets.mean().mean(), "error": error, "freedom": freedom})
 
 
 def holm(p, tests):
@@ -50,26 +49,22 @@ def holm(p, tests):
 
 def compare(results, suite, losses):
     """Return the effect of each method over sets with its verdict; controls are not corrected."""
-    cells = pd.read_csv(f"{results}/{suite}-cells.csv").fillna({"control": ""})
-    scores = chosen_scores(results, cells)
+    cells = pd.read_csv(f"{results}/{suite}-cells.csv")
+    runs = cells.merge(cb.records(results, but=()), on="key", suffixes=("", "_of_record"))
+    scores = chosen_scores(runs)
     lead = scores.drop(columns="infonce").sub(scores.infonce, axis=0)
-    gain = -lead[["raw input", "untrained"]].groupby(SET).mean().max(axis=1)
-    effects = 100 * lead.div(gain.reindex(lead.index.droplevel("seed")).to_numpy(), axis=0)
-    effects = effects.replace(-np.inf, -100).groupby(SET).mean()
-    listed = lead.columns.difference(cells.method[cells.control != ""])
-    effects = effects.drop(columns=listed[lead[listed].isna().any()])  # a loss that has run in part
-    found = pd.DataFrame({method: over_sets(effects[method]) for method in effects}).T
+    gain = -lead[["raw input", "untrained"]].groupby(SET).transform("mean").max(axis=1)
+    effects = 100 * lead.div(gain, axis=0).replace(-np.inf, -1).groupby(SET).mean()
+    listed = lead.columns.difference(cells.method[cells.control.notna()])
+    found = over_sets(effects.drop(columns=listed[lead[listed].isna().any()]))  # none run in part
     t, size = stats.t(found.freedom), found.effect.abs()
     found["half"] = t.ppf(1 - ALPHA / 2) * found.error
     found["p"], found["p_equal"] = 2 * t.sf(size / found.error), t.sf((MARGIN - size) / found.error)
-    untested = found.freedom < FEWEST  # sets too few to tell how far effects differ
-    found.loc[untested, ["p", "p_equal"]] = np.nan
-    family = found.index.intersection(listed)
-    for p in ("p", "p_equal"):
-        found.loc[family, p] = holm(found.loc[family, p].dropna(), losses - untested[family].sum())
+    family, ps = found.index.intersection(listed), ["p", "p_equal"]
+    found.loc[family, ps] = found.loc[family, ps].apply(holm, tests=losses)
     sign = np.where(found.effect > 0, "better", "worse")
-    words = np.where(found.p_equal <= ALPHA, "equal", "undecided")
-    found["verdict"] = np.where(untested, "untested", np.where(found.p <= ALPHA, sign, words))
+    shown = [found.p <= ALPHA, found.p_equal <= ALPHA]
+    found["verdict"] = np.select(shown, [sign, "equal"], "undecided")
     return found
 
 

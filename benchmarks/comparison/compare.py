@@ -222,17 +222,12 @@ def count(
 ) -> Counted:
     lines = [line for line in resolved.lines if line.name not in musts]
     known = {name for one in losses for name in (one.row, *one.also)}
-    to_come = [
-        line.name not in known
-        for line in lines
-        if is_listed(resolved.table, line, base)
-        and any(not cell.same_as for cell in line.cells.values())
-    ]
-    own = {
-        x.name: [c for c in x.cells.values() if not c.same_as] or x.cells.values() for x in lines
-    }
-    idle = [name for name, cells in own.items() if cells and not any(c.has_run for c in cells)]
+    own = {line.name: [c for c in line.cells.values() if not c.same_as] for line in lines}
+    listed = [line.name for line in lines if is_listed(resolved.table, line, base)]
+    to_come = [name for name in listed if own[name] and name not in known]
+    cells = {line.name: own[line.name] or [*line.cells.values()] for line in lines}
+    idle = [name for name, some in cells.items() if some and not any(c.has_run for c in some)]
     compared = {place.column for place in places}
     others = {cell.column for cell in resolved.cells if cell.has_run} - compared
     columns = [name for name in resolved.table.columns if name in others]
-    return Counted(gains, left_out, sum(to_come), idle, columns)
+    return Counted(gains, left_out, len(to_come), idle, columns)

@@ -201,9 +201,7 @@ def effects_of_less(
 ) -> Values:
     """Return effects of the best of less points; none where some trial is missing.
 
-    Args:
-        ours: the step of a row's curve; negative ones count from its end.
-        theirs: that of the baseline's.
+    `ours` and `theirs` are steps of the row's and the baseline's curve, or count from its end.
     """
     found: dict[SetName, list[float]] = {}
     for place in places:

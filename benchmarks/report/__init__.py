@@ -56,12 +56,7 @@ def write_report(
 
 
 def write_pages(folder: Path, made: Mapping[str, str]) -> None:
-    """Write the files by their paths in the folder, and remove those of an earlier report.
-
-    Raises:
-        UserError: a file of that name stands there that no report wrote.
-        OSError: a file cannot be written.
-    """
+    """Write the files by their paths in the folder, and remove those of an earlier report."""
     path, root = folder / FILE_LIST, folder.resolve()
     names = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     earlier = {name for name in names if (folder / name).resolve().is_relative_to(root)}

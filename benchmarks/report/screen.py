@@ -20,11 +20,9 @@ def width() -> int | None:
 
 
 def page(answer: str, heading: str, tables: Sequence[Cells], hint: str, wide: int) -> str:
-    """Return the lines of a comparison.
+    """Return the lines of a comparison, whose tables have fewer and fewer columns.
 
-    Args:
-        tables: its rows with fewer and fewer columns; the first that fits is shown. Where none
-            does, the last has cells of several lines.
+    The first table that fits is shown. Where none does, the last has cells of several lines.
     """
     console, free = Console(width=wide, color_system=None), Console(width=10 * wide)
     made = [laid_out(rows) for rows in tables]

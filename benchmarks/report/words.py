@@ -104,12 +104,10 @@ def turned(choices: Mapping[str, str]) -> str:
 
 
 def listed(things: Iterable[Any], text: Callable[[Any], str] = str) -> str:
-    """Return all names in a sentence."""
     return ", ".join(one_line(str(text(thing)).strip()) for thing in things)
 
 
 def number(value: float | None, decimals: int) -> str:
-    """Return a number, or a dash."""
     return "-" if value is None else f"{value:.{decimals}f}"
 
 

@@ -48,7 +48,6 @@ class PublishedPlace:
 
     @property
     def work(self) -> Experiment:
-        """Return the experiment that fills the place, or the first of several."""
         return self.cell.work
 
     @cached_property

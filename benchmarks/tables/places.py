@@ -9,6 +9,7 @@ takes. Sweeps with a grid keep their rows apart. Brings no torch.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.tables import searches, spaces
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
@@ -25,10 +26,7 @@ def places_in(
 ) -> dict[str, Place]:
     """Return the places of a column by their rows.
 
-    Args:
-        budget: that of a choice on validation data.
-        searched: whether losses without a grid are searched.
-        equal: whether rows that are one loss by algebra are looked for.
+    Losses without a grid may be `searched`; `equal` rows, which are one loss by algebra, be found.
     """
     plain = {row.name: plain_place(row, setup) for row in rows if row.runs_in(setup.column)}
     same = equal_rows(plain.values(), searched) if equal else {}
@@ -89,8 +87,7 @@ def own_search(place: Place, budget: Tune, searched: bool, grid: searches.Grid |
 def points_search(place: Place, budget: Tune, again: bool = False) -> Search:
     """Return the search among points of a loss's ranges: by finalists, or by folds where they turn.
 
-    Args:
-        again: whether it is another search, by the next points and with other seeds.
+    Another one, `again`, is by the next points and with other seeds.
     """
     recipe, seeds = bare(place), place.setup.trial_seeds
     trained = place.work.scored[0]  # two sets that score one training share its cells
@@ -128,19 +125,16 @@ def equal_rows(places: Iterable[Place], searched: bool) -> dict[str, str]:
     That is the row of the simplest loss, or else the first of them. A search whose every trial is
     of a simpler loss is the search of that loss.
     """
-    alike: dict[tuple[str, tuple[str, ...]], list[tuple[bool, str]]] = {}
+    alike: list[tuple[tuple[str, ...], tuple[bool, str]]] = []
     for place in places:
         if place.row.loss != NONE and not place.row.control:
             free = spaces.searched_ranges(place.loss) if searched else ()
             loss = reduced(place.loss, bare(place).pairing_facts, free)
             cells = replace(place, loss=loss).experiment(Setting(loss.params)).key
-            alike.setdefault((cells, tuple(sorted(loss.params))), []).append(
-                (loss.name != place.loss.name, place.row.name)
-            )
-    originals = {min(names, key=lambda named: named[0])[1]: names for names in alike.values()}
-    return {
-        name: original
-        for original, names in originals.items()
-        for _, name in names
-        if name != original
-    }
+            named = loss.name != place.loss.name, place.row.name
+            alike.append(((cells, *sorted(loss.params)), named))
+    found: dict[str, str] = {}
+    for names in grouped(alike).values():
+        original = min(names, key=lambda named: named[0])[1]
+        found |= {name: original for _, name in names if name != original}
+    return found

@@ -85,7 +85,6 @@ class Place:
     shift: int = 0  # is added to each shown seed, where the place has seeds of its own
 
     def experiment(self, setting: Setting) -> Experiment:
-        """Return the experiment that fills the place with a setting."""
         name, params, setup = self.loss.name, setting.params, self.setup
         recipe = laid_over(laid_over(self.recipe, setting.recipe), setup.small)
         return remembered(
@@ -147,10 +146,8 @@ class Scores:
     def of(self, settings: Sequence[Setting], wanted: Sequence[int] = ()) -> list[float | None]:
         """Return each setting's mean score over seeds, -inf if one diverged, None if one lacks.
 
-        All are of the first data that have most of them: data are never mixed.
-
-        Args:
-            wanted: the seeds; (): those of all trials of the column.
+        Seeds are those of all trials of the column unless others are wanted. All are of the first
+        data that have most of them: data are never mixed.
         """
         trials = [self.place.experiment(setting) for setting in settings]
         seeds = {*(wanted or self.place.setup.trial_seeds)}

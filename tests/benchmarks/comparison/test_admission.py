@@ -195,7 +195,7 @@ controls: [raw input, untrained, permuted positives, infonce again]
 quick: {datasets: [wine], seeds: 0-2}
 domains:
   tabular: {datasets: [wine, iris, digits-table, letter]}
-  image: {datasets: [digits, CIFAR-10, Omniglot]}
+  image: {datasets: [digits, CIFAR-10, Omniglot, Devanagari]}
 losses: [infonce, adnce, decoupled, hcl, debiased]
 """
 SHIFTS = {"infonce": 80.0, "adnce": 83.0, "decoupled": 80.2, "hcl": 78.0, "none": 60.0}
