@@ -30,6 +30,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     holm,
     noncentrality,
 )
+from contrastbench.benchmarks.records.grouping import grouped
 
 FEWEST = 3.0  # degrees of freedom: below, the true spread may be six times that seen
 Centre = Callable[[Sequence[float]], float]
@@ -165,11 +166,9 @@ def by_domains(values: Rows, margin: float, more: int) -> dict[str, dict[str, Pa
         for domain, some in by_domain(effects).items()
     ]
     domains = len({domain for _, domain, _ in places})
-    found: dict[str, dict[str, Part]] = {row: {} for row in values}
     parts = family([part for *_, part in places], margin, more * domains)
-    for (row, domain, _), part in zip(places, parts, strict=True):
-        found[row][domain] = part
-    return found
+    found = ((row, (domain, p)) for (row, domain, _), p in zip(places, parts, strict=True))
+    return {row: dict(some) for row, some in grouped(found).items()}
 
 
 def seen(part: Part, level: float) -> float:

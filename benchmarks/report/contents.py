@@ -66,7 +66,6 @@ class TableView:
     def said(self, part: str) -> list[str]:
         """Return what a macro of tables.j2 says, such as label, a line each."""
         about = {"r": self.resolved, "backs": self.backs, "digest": digest(self.entries)}
-        about["decimals"] = self.table.decimals
         return paragraphs(str(getattr(sentences(**about), part)()))
 
 

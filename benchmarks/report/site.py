@@ -21,13 +21,7 @@ from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
 from contrastbench.benchmarks.report.contents import TableView
 from contrastbench.benchmarks.report.figures import with_minus
-from contrastbench.benchmarks.report.groups import (
-    Group,
-    read_groups,
-    settings_line,
-    short_commit,
-    titles,
-)
+from contrastbench.benchmarks.report.groups import Group, read_groups, settings_line, titles
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import TEMPLATES
 from contrastbench.benchmarks.running.provenance import provenance
@@ -234,14 +228,10 @@ def text_of(name: str) -> str:
 def jinja_environment() -> Environment:
     """Return the templates; autoescape is on for all that is not marked as ours."""
     made = words.environment(autoescape=True)
-    made.globals |= {
-        **{"losses": losses, "loss_page": loss_page},
-        **{"RECORDS": RECORDS, "INDEX": INDEX, "ADD": ADD},
-        "version": provenance().version or "",
-        "ours": lambda name: Markup(text_of(name)),
-    }
-    made.filters |= {"signed": with_minus, "commit": short_commit, "pairs": settings_line}
-    made.filters["code"] = as_code
+    about = {"version": provenance().version or "", "losses": losses, "loss_page": loss_page}
+    made.globals |= {**about, "RECORDS": RECORDS, "INDEX": INDEX, "ADD": ADD}
+    made.globals["ours"] = lambda name: Markup(text_of(name))
+    made.filters |= {"signed": with_minus, "pairs": settings_line, "code": as_code}
     return made
 
 

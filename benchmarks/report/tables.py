@@ -44,7 +44,6 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
         "r": resolved,
         "cells": [header, *body],
         "backs": backs(lines, resolved.table.name),
-        "decimals": decimals,
         "digest": digest(lines),
         "choices": choice_lines(resolved),
         "edited_rows": origins.edited(resolved),

@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.benchmarks.tables.schema import (
-    OPEN,
-    STATEMENT_KINDS,
-    Statement,
-    StatementKind,
-)
+from contrastbench.benchmarks.tables.schema import OPEN, STATEMENT_KINDS, Statement, StatementKind
 from contrastbench.benchmarks.tables.table import ON_TEST
 from contrastbench.domains.registry import make_recipe
 from contrastbench.losses.expression import parse
