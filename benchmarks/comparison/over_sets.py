@@ -150,11 +150,10 @@ def judged_family(
     over, each = verdicts(values, margin, to_come), by_domains(values, margin, to_come)
     others = dict(alternatives(values, margin, further, to_come))
     level = ALPHA / max(1, len(rows) + to_come)
-    judged = [
-        Judged(row, part, each[row.row], sees=seen(part, level))
+    judged = (
+        Judged(row, part := barred(row, over[row.row]), each[row.row], sees=seen(part, level))
         for row in rows
-        for part in [barred(row, over[row.row])]
-    ]
+    )
     return sorted((with_doubts(one, others) for one in judged), key=lambda one: -one.over.mean)
 
 

@@ -34,11 +34,11 @@ def render_table(resolved: Resolved, format_: str, values: str | None = None) ->
 
 def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -> str:
     """A table for people; `about` is what its page says besides, see the template."""
-    decimals = resolved.table.decimals
     header = ["Method", *(entry.column for entry in lines[0])]
     own = ((line, [e for e in line if not e.same_as]) for line in lines)
     begun = [line for line, some in own if any(e.ours or e.failure for e in some)]
     shown = begun if resolved.table.is_suite_of_sets and begun else lines  # its notes name the rest
+    decimals = resolved.table.decimals
     body = [[line[0].line.name, *(entry.text(decimals) for entry in line)] for line in shown]
     values = {
         "r": resolved,

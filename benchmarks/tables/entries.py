@@ -200,5 +200,4 @@ def plain(name: str) -> str:
     >>> plain("R\u00e9nyiCL")
     'renyicl'
     """
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()

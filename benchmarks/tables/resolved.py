@@ -134,12 +134,12 @@ class Resolved:
     @property
     def copies(self) -> dict[tuple[str, str], list[str]]:
         """Return known copies of published data: what each is, its hash, and its columns."""
-        copied: dict[tuple[str, str], list[str]] = {}
-        for cell in self.cells:
-            for about in {copy_of(record) for record in cell.records.values()} - {None}:
-                columns = copied.setdefault((str(about), next(iter(cell.ok))), [])
-                columns += [cell.column] if cell.column not in columns else []
-        return copied
+        copied = grouped(
+            ((str(about), next(iter(cell.ok))), cell.column)
+            for cell in self.cells
+            for about in {copy_of(record) for record in cell.records.values()} - {None}
+        )
+        return {data: list(dict.fromkeys(columns)) for data, columns in copied.items()}
 
     @property
     def other_data(self) -> dict[str, list[str]]:
@@ -165,10 +165,9 @@ def resolve(
 
 def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
     """Return the table by another metric, of the columns whose records all have it."""
-    names: dict[str, list[set[str]]] = {}
-    for cell in (cell for line in lines for cell in line.cells.values()):
-        names.setdefault(cell.column, []).extend({*r["metrics"]} for r in cell.records.values())
-    shared = {column: set.intersection(*some) for column, some in names.items() if some}
+    cells = (cell for line in lines for cell in line.cells.values())
+    names = grouped((c.column, {*r["metrics"]}) for c in cells for r in c.records.values())
+    shared = {column: set.intersection(*some) for column, some in names.items()}
     kept = [column for column, some in shared.items() if metric in some]
     if not kept:
         raise unknown("metric", metric, sorted(set[str]().union(*shared.values())))
