@@ -58,7 +58,6 @@ class Comparison:
 
     @cached_property
     def data_set(self) -> SetName:
-        """Return the domain and the name of the set, which two columns may share."""
         return self.domain, self.dataset
 
     @cached_property

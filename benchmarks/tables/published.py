@@ -156,9 +156,9 @@ def shared_statements(path: Path) -> list[Statement]:
     shared = document.as_model(SharedProtocol)
     with document.at("domain"):
         check_domain_name(shared.domain)
-    facts = enumerate(shared.facts)
-    check_named(document, (recipe_keys(("facts", j), fact, [shared.domain]) for j, fact in facts))
-    return list(shared.statements())
+    facts, domain = shared.facts, shared.domain
+    check_named(document, (recipe_keys(("facts", i), x, [domain]) for i, x in enumerate(facts)))
+    return [one.but(domain=domain, datasets=one.datasets or shared.datasets) for one in facts]
 
 
 def marked_statements(table: PublishedTable) -> Iterator[Statement]:

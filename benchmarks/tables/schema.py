@@ -3,7 +3,7 @@
 A program adds to these what no file says, see `tables.table`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -168,12 +168,6 @@ class SharedProtocol(Strict):
     domain: str
     datasets: list[str] = Field([])
     facts: list[Statement]
-
-    def statements(self) -> Iterator[Statement]:
-        """Yield the statements of a shared protocol as a table's."""
-        for statement in self.facts:
-            datasets = statement.datasets or self.datasets
-            yield statement.but(domain=self.domain, datasets=datasets)
 
 
 class PublishedTable(Strict):
