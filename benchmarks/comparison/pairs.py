@@ -198,8 +198,8 @@ def with_means(resolved: Resolved, comparison: Comparison, pairs: Sequence[Pair]
     baseline, ours = (fmean(column) for column in zip(*values, strict=True))
     differences = [b - a for a, b in values]
     difference, std = statistics.mean_std(differences)
-    means = {"baseline": baseline, "ours": ours, "difference": difference, "std": std}
-    return replace(comparison, **means, differences=tuple(differences))
+    found = replace(comparison, baseline=baseline, ours=ours, difference=difference, std=std)
+    return replace(found, differences=tuple(differences))
 
 
 def with_tests(comparison: Comparison, pairs: list[Pair], metric: str) -> Comparison:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records import reading, schema, store
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
@@ -139,10 +140,8 @@ class Experiment:
 
     def cells_in(self, folder: Path, seed: int | None) -> dict[Hashable, list[reading.StoredCell]]:
         """Return the cells in the folder of its loss by training; one record of each is read."""
-        cells: dict[Hashable, list[reading.StoredCell]] = {}
-        for cell in reading.cells_in(folder, seed):
-            cells.setdefault(self.training_of(cell.record), []).append(cell)
-        return cells
+        cells = reading.cells_in(folder, seed)
+        return grouped((self.training_of(cell.record), cell) for cell in cells)
 
     def finished(self, results: Path, seed: int | None = None) -> Iterator[Record]:
         """Yield its finished records, ok or diverged, of all seeds or of one."""

@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.store import Record
 
@@ -32,10 +33,7 @@ def tried_by_all(trials: Sequence[Experiment], results: Path) -> set[tuple[str, 
 
 def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
     """Group records by data and seed."""
-    places: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        places.setdefault((record["data_hash"], record["seed"]), []).append(record)
-    return places
+    return grouped(((record["data_hash"], record["seed"]), record) for record in records)
 
 
 def failures_text(failed: Sequence[Record], ok: int) -> str:

@@ -56,7 +56,7 @@ class TableView:
     def effects(self) -> figures.Figure | None:
         """Return the picture of effects over data sets, or of differences on few."""
         v = self.verdicts
-        return v and (figures.effects_figure(v) or figures.differences_figure(v))
+        return (figures.effects_figure(v) or figures.differences_figure(v)) if v else None
 
     @cached_property
     def figure(self) -> figures.Figure | None:

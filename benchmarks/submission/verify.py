@@ -20,6 +20,7 @@ from typing import Any, cast
 from contrastbench.benchmarks.comparison.compare import baseline_row
 from contrastbench.benchmarks.records import merge, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running.confined import all_apart
@@ -161,9 +162,7 @@ def check_cells(case: Verification) -> str:
 
 def make_all(case: Verification, tasks: Sequence[Task]) -> None:
     """Make the records of tasks, those of a training one after the other."""
-    trainings = dict[str, list[Task]]()
-    for task in tasks:
-        trainings.setdefault(task.experiment.scored[0].key, []).append(task)
+    trainings = grouped((task.experiment.scored[0].key, task) for task in tasks)
 
     def make(some: Sequence[Task]) -> None:
         for _, one in groupby(some, key=lambda task: task.experiment.key):

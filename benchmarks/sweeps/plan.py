@@ -13,6 +13,7 @@ from typing import get_args
 
 from contrastbench.benchmarks.records import reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
@@ -223,9 +224,7 @@ def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
     if not work:
         yield f"0 cells: {'; '.join(plan.reasons())}"
         return
-    by_experiment: dict[str, list[Task]] = {}
-    for task in work:
-        by_experiment.setdefault(task.experiment.key, []).append(task)
+    by_experiment = grouped((task.experiment.key, task) for task in work)
     width = max(len(some[0].label) for some in by_experiment.values())
     for some in by_experiment.values():
         yield f"{some[0].label:{width}}  {state_counts(some)}{forecast(some, costs)}"
@@ -247,10 +246,9 @@ def counted_hours(plan: Plan) -> float:
 
 def cost_line(plan: Plan, costs: Costs) -> str:
     """Return what all cells take by data set, the dearest first, and how much of it is training."""
-    parts: dict[str, list[Parts]] = {}
-    for task in (*plan.tasks(), *plan.later_tasks()):
-        if known := costs.parts_of(task.experiment):
-            parts.setdefault(task.experiment.dataset, []).append(known)
+    works = [task.experiment for task in (*plan.tasks(), *plan.later_tasks())]
+    known = ((work.dataset, costs.parts_of(work)) for work in works)
+    parts = grouped((dataset, cost) for dataset, cost in known if cost)
     sums = {name: Parts(*map(sum, zip(*some, strict=True))) for name, some in parts.items()}
     shown = [
         f"{name} {duration(all_.whole)} ({100 * all_.training / max(all_.whole, 1e-9):.0f} %)"

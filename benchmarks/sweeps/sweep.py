@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.writable import check_writable
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
@@ -363,9 +364,7 @@ def scope(experiment: Experiment, no_data: bool) -> str:
 
 def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:
     """A line for each experiment and reason, with its seeds."""
-    seeds: dict[tuple[str, str], list[int]] = {}
-    for failure in failures:
-        seeds.setdefault((failure.task.label, failure.reason), []).append(failure.task.seed)
+    seeds = grouped(((one.task.label, one.reason), one.task.seed) for one in failures)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{plural(len(some))} {', '.join(map(str, sorted(some)))}: {reason}"
 

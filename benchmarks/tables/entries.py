@@ -151,7 +151,9 @@ def entry(resolved: Resolved, line: Line, column: str) -> Entry:
 def published_value(line: Line, column: str) -> Value | None:
     if column not in line.row.paper:
         return None
-    return Value(*line.row.paper[column], printed=tuple(line.row.printed.get(column, ())))
+    mean, *std = line.row.paper[column]
+    printed = tuple(line.row.printed.get(column, ()))
+    return Value(mean, std[0] if std else None, printed=printed)
 
 
 def average_entry(resolved: Resolved, line: Line, others: list[Entry]) -> Entry:
