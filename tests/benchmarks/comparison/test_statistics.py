@@ -34,14 +34,14 @@ def test_no_level_is_too_strict_or_too_lax_for_what_can_be_detected(n: int, alph
     assert chance == pytest.approx(0.8, abs=1e-3)
 
 
-def tested(spread: float | None, n: int, ratio: float) -> Comparison:
+def paired(spread: float | None, n: int, ratio: float) -> Comparison:
     return Comparison("r", "A", "graph", difference=1.0, spread=spread, n=n, ratio=ratio)
 
 
 def test_overlap_raises_what_can_be_detected() -> None:
-    plain, overlapping = (tested(1.0, 50, ratio).detectable for ratio in (0.0, 1 / 9))
+    plain, overlapping = (paired(1.0, 50, ratio).detectable for ratio in (0.0, 1 / 9))
     assert overlapping / plain == pytest.approx(math.sqrt((1 / 50 + 1 / 9) * 50))
-    assert tested(None, 1, 0.0).detectable is None
+    assert paired(None, 1, 0.0).detectable is None
 
 
 def test_a_single_value_has_no_deviation() -> None:
@@ -52,6 +52,6 @@ def test_a_single_value_has_no_deviation() -> None:
 def test_an_interval_ends_where_its_test_begins_to_reject(ratio: float) -> None:
     """Overlapping training parts widen the interval as they widen the test."""
     spread = np.array([-1.0, 0.5, 0.5, 2.0, -2.0])
-    ends = tested(spread.std(ddof=1), len(spread), ratio).half_width
+    ends = paired(spread.std(ddof=1), len(spread), ratio).half_width
     found = corrected_t(list(spread + ends), ratio)
     assert found.p == pytest.approx(ALPHA, rel=1e-3)
