@@ -184,10 +184,10 @@ def on_shared_data(theirs: ByData, mine: ByData) -> tuple[dict[int, Record], dic
 
 
 def runs_behind(records: Mapping[int, Record]) -> frozenset[tuple[int, str]]:
-    """Return the keys of the records behind the number of each seed."""
+    """Return the keys of the records behind the number of each seed, whose own may be shifted."""
     return frozenset(
-        (seed, str(key))
-        for seed, record in records.items()
+        (record["seed"], str(key))
+        for record in records.values()
         for key in record["details"].get("keys", [record["key"]])
     )
 
