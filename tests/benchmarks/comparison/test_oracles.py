@@ -62,6 +62,7 @@ def line(row: str, column: str, scores: dict[int, float]) -> Line:
     about = {"samples": {"train": 4, "test": 2}, "test_part": "fixed"}
     records = {
         seed: {
+            "seed": seed,
             "key": row,
             "main": "accuracy",
             "metrics": {"accuracy": score},
