@@ -199,7 +199,7 @@ def effects_of_less(
     ours: int,
     theirs: int,
 ) -> Values:
-    """Return effects of the best of less points; none where some trial is missing.
+    """Return effects of the best of fewer points; none where some trial is missing.
 
     `ours` and `theirs` are steps of the row's and the baseline's curve, or count from its end.
     """
