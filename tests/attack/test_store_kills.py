@@ -171,8 +171,11 @@ def rendered(
         states.append(contents(folder))
     pages = [name for name in states[1] if not name.startswith("runs/")]
     while not enough(what, died, hits):
-        ended = undertaker((*life, rng.uniform(0, alive)))
-        died += ended == [signal.SIGKILL]
+        moment = rng.uniform(0, alive)
+        if undertaker((*life, moment)) == [signal.SIGKILL]:
+            died += 1
+        else:
+            alive = moment  # it was measured while the machine was busy
         hits += unfinished(folder, remove=True)
         there = contents(folder)
         assert all(there[name] in (states[0][name], states[1][name]) for name in pages)

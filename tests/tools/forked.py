@@ -6,7 +6,6 @@ SIGKILL comes, or seconds and another signal. It answers with their wait statuse
 has them. What all lives share, the module's `prepare` does before. A test asks by `Lives`.
 """
 
-import heapq
 import importlib
 import json
 import os
@@ -82,13 +81,20 @@ def start(module: ModuleType, name: str, *arguments: object) -> int:
         os._exit(code)
 
 
+def lives_on(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
 def kill(deaths: list[tuple[float, int, int]]) -> None:
-    """Send signals, each at its moment: seconds from now, the process, the signal."""
+    """Send signals, each at its moment: seconds from now, the process, the signal.
+
+    A moment was drawn from a life that may have been long because the machine was busy: nobody
+    waits for that of a process that has ended.
+    """
     begun = time.monotonic()
-    heapq.heapify(deaths)
-    while deaths:
-        after, pid, number = heapq.heappop(deaths)
-        time.sleep(max(0.0, begun + after - time.monotonic()))
+    for after, pid, number in sorted(deaths):
+        while lives_on(pid) and (left := begun + after - time.monotonic()) > 0:
+            time.sleep(min(left, 0.02))
         os.kill(pid, number)
 
 

@@ -61,7 +61,7 @@ def tables(results: str) -> None:
 
 def pages(results: str, output: str) -> None:
     """`bench report`, which computes for longer and then writes many pages."""
-    disk_takes(0.05)
+    disk_takes(0.3)
     report.write_report(["adnce-table5"], Path(results), Path(output))
 
 
