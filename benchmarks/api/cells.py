@@ -94,10 +94,18 @@ def run(
         raise UserError(f"dataset must be a name such as 'MUTAG', got {argument_text(dataset)}")
     spec, values = LossSpec(loss, plain_values("params", params)), plain_values("recipe", recipe)
     experiment = make_experiment(domain, dataset, spec, values, tiny, target)
-    root = data_folder(data_root)
-    place, cores = folder_argument("results", results), thread_count("threads", threads)
-    others = deterministic, tf32, compile, None, log, on_step, on_epoch
-    options = Options(place, root, device, cores, *others)
+    options = Options(
+        folder_argument("results", results),
+        data_root=data_folder(data_root),
+        device=device,
+        threads=thread_count("threads", threads),
+        deterministic=deterministic,
+        tf32=tf32,
+        compile=compile,
+        log=log,
+        on_step=on_step,
+        on_epoch=on_epoch,
+    )
     experiment.check()  # mistakes are named before torch is imported
     from contrastbench.benchmarks.running.runner import run_seeds
 

@@ -1,7 +1,7 @@
 """Options of a run, which change no number except through the device."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +17,7 @@ class Options:
     """Folders of data and results, and what computes."""
 
     results: Path = Path("results")
+    _: KW_ONLY
     data_root: Path | None = None  # a folder that already holds the data files
     device: str = "auto"  # cpu, cuda, cuda:1, ... or auto: CUDA where there is one
     threads: int | None = None  # CPU threads; None: what suits the domain

@@ -206,13 +206,13 @@ def run_again(
 
         options = Options(
             Path(name),
-            data_root,
-            device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
-            threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
-            about.get("deterministic", True),
-            about.get("tf32", False),
-            bool(about.get("compiled")),
-            export,
+            data_root=data_root,
+            device=device or ("cpu" if "CPU" in (about.get("device") or "CPU") else "auto"),
+            threads=threads and min(threads, max(MOST_THREADS, os.cpu_count() or 1)),
+            deterministic=about.get("deterministic", True),
+            tf32=about.get("tf32", False),
+            compile=bool(about.get("compiled")),
+            export=export,
         )
         try:
             return run_cell(work, record["seed"], options, data_hash=record["data_hash"])[0]

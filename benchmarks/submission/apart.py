@@ -109,7 +109,7 @@ def run(folder: Path, request: dict[str, Any], loss: LossSpec) -> Answer:
     from contrastbench.benchmarks.running.runner import run_cell
 
     work = Experiment(**request["experiment"] | {"loss": loss})
-    options = Options(folder / "results", Path(request["data_root"]), "cpu")
+    options = Options(folder / "results", data_root=Path(request["data_root"]), device="cpu")
     for seed in request["seeds"]:
         run_cell(work, seed, options)
     return Answer()

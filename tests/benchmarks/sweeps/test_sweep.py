@@ -81,7 +81,7 @@ def test_a_worker_imports_no_file_beside_it_and_says_that_data_are_missing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     Path("queue.py").write_text("1 / 0  # where the standard library's is meant")
-    worker = process_module.Worker(Options(tmp_path, tmp_path), 1)
+    worker = process_module.Worker(Options(tmp_path, data_root=tmp_path), 1)
     assert worker.is_ready(), worker.last_words()
     (task,) = tasks("infonce", dataset="REDDIT-MULTI-5K", seeds=1)
     reply = worker.do(task, wait=True)

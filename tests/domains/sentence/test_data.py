@@ -83,7 +83,7 @@ TRAINING = {"epochs": 1, "batch_size": 8, "eval_every": 3}
 def score(root: Path, dataset: str, loss: str = "none", recipe: dict | None = None) -> Record:
     """The record of a run on the files of a folder; results stand beside them."""
     experiment = Experiment("sentence", dataset, LossSpec(loss), recipe or {})
-    return run_cell(experiment, 0, Options(root / "results", root, "cpu"))[0]
+    return run_cell(experiment, 0, Options(root / "results", data_root=root, device="cpu"))[0]
 
 
 def test_odd_sentences_are_trained_on_scored_and_counted(tmp_path: Path, small_sets: None) -> None:
