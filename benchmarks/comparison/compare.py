@@ -185,8 +185,10 @@ def over_sets(
         replace(row, curve=effects.effect_curve(known, base.name, by_row[row.effect.row], gains))
         for row in rows
     ]
-    controls = [(c, whole) for c, whole in both if c.row in musts and whole.by_set]
-    judged = [judge_control(c, whole, musts[c.row], counted) for c, whole in controls]
+    controls = [(c, c if musts[c.row] == "equal" else whole) for c, whole in both if c.row in musts]
+    judged = [
+        judge_control(c, asked, musts[c.row], counted) for c, asked in controls if asked.by_set
+    ]
     return [] if counted.nothing_counts else rows, judged, counted
 
 

@@ -234,17 +234,16 @@ def with_doubts(one: Judged, others: Mapping[str, Mapping[str, Part]]) -> Judged
     return replace(one, hangs_on=turned, tried=len(words))
 
 
-def judge_control(effect: Effect, everywhere: Effect, must: str, counted: Counted) -> Judged:
+def judge_control(effect: Effect, asked: Effect, must: str, counted: Counted) -> Judged:
     """Return a control with its verdict, without a correction.
 
     What must be worse or better is asked in points over all sets, also those on which training
     gains nothing: only these can show that a comparison sees nothing. `below` asks for the sign
     alone, and so do too few sets, each for itself.
     """
-    asked = effect if must == "equal" else everywhere
     over, judged = (
         family([mean_over(by_domain(one.by_set).values())], counted.scale.margin)[0]
-        for one in (effect if effect.by_set else everywhere, asked)
+        for one in (effect if effect.by_set else asked, asked)
     )
     each = {name: mean_over([some]) for name, some in by_domain(effect.by_set).items()}
     sign = {"worse": -1, "below": -1, "better": 1}.get(must, 0)

@@ -202,4 +202,5 @@ def plain(name: str) -> str:
     >>> plain("R\u00e9nyiCL")
     'renyicl'
     """
-    return unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))

@@ -167,7 +167,7 @@ def shown_by(table: Table, metric: str, lines: Iterable[Line]) -> Table:
     """Return the table by another metric, of the columns whose records all have it."""
     cells = (cell for line in lines for cell in line.cells.values())
     names = grouped((c.column, {*r["metrics"]}) for c in cells for r in c.records.values())
-    shared = {column: set.intersection(*some) for column, some in names.items()}
+    shared = {name: set.intersection(*names[name]) for name in table.columns if name in names}
     kept = [column for column, some in shared.items() if metric in some]
     if not kept:
         raise unknown("metric", metric, sorted(set[str]().union(*shared.values())))

@@ -3,6 +3,7 @@
 import runpy
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import stdev
@@ -21,7 +22,7 @@ from contrastbench.benchmarks.report.table_pages import texts
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.resolved import Resolved, resolve
+from contrastbench.benchmarks.tables.resolved import Line, Resolved, resolve
 from contrastbench.benchmarks.tables.schema import Tune
 from made_records import made
 from suites import (
@@ -234,6 +235,17 @@ def test_a_script_of_pandas_and_scipy_finds_the_same(tmp_path: Path) -> None:
     scores = curve_by_hand(tmp_path, resolved, "adnce", 4)
     base = curve_by_hand(tmp_path, resolved, "infonce", 4)
     assert scores.keys() == base.keys() == {*resolved.table.columns}
+    kept = {"raw input": "tabular", "untrained": "tabular", "infonce again": "image"}
+    apart = [without(line, kept.get(line.name, "")) for line in resolved.lines]
+    controls = [one.effect.row for one in compare(replace(resolved, lines=apart)).controls]
+    assert "untrained" in controls
+    assert "infonce again" not in controls, "no gain is known where it has run"
+
+
+def without(line: Line, domain: str) -> Line:
+    """The line with the results of one domain, or of all."""
+    cells = {name: cell for name, cell in line.cells.items() if cell.place.setup.domain == domain}
+    return replace(line, cells=cells) if domain else line
 
 
 def curve_by_hand(results: Path, resolved: Resolved, row: str, count: int) -> dict[str, float]:

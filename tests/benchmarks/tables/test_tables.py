@@ -291,6 +291,16 @@ def test_another_metric_is_shown_where_all_records_have_it_beside_no_published_v
         resolve(SMALL, None, tmp_path, "auc")
 
 
+def test_by_another_metric_columns_keep_their_order(tmp_path: Path) -> None:
+    columns = {"A": {"dataset": "MUTAG"}, "B": {"dataset": "DD"}}
+    table = small_table(
+        columns=columns, rows=[{"name": n, "loss": n} for n in ("infonce", "adnce")]
+    )
+    for row, column in (("infonce", "B"), ("adnce", "A")):
+        made(tmp_path, table.places[row, column].work, 0, metrics={"accuracy": 8.0, "auroc": 9.0})
+    assert [*resolve(table, None, tmp_path, "auroc").table.columns] == ["A", "B"]
+
+
 def test_columns_of_several_epochs_are_one_training() -> None:
     """ADNCE's main.py trains once and saves its model every 100 epochs."""
     for name, trainings in (("adnce-table3", 4 * 3), ("attentionnce-table4", 2 * 3)):
