@@ -12,7 +12,10 @@ from contrastbench.losses.contrast import widen
 
 
 class Shared(_BatchNorm):
-    """Normalise over all processes that share a batch, as SyncBatchNorm does on GPUs alone."""
+    """Batch norm with the statistics of all processes that share a batch in training.
+
+    Alone it is PyTorch's. torch.nn.SyncBatchNorm does the same on GPUs, and on nothing else.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, channels, ...) normalised; n may differ between processes, and be zero."""

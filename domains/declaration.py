@@ -61,7 +61,10 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Source:
-    """Describe data that users bring, `--dataset KIND:WHAT`; a reader of the domain reads it."""
+    """A kind of data that users bring themselves: `--dataset KIND:WHAT`.
+
+    The domain has a reader of the same kind, which is imported when the data are read.
+    """
 
     kind: str
     what: str  # as help writes what stands behind the colon
@@ -86,7 +89,13 @@ Declared = TypeVar("Declared", bound=Dataset)
 
 
 def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, Declared]:
-    """Read a TOML file's sets: a collection says what they share, {word} stands for words."""
+    """Read the sets that a TOML file declares: each collection says what its sets share.
+
+    Args:
+        path: of the file; what ships lies in a folder beside it.
+        kind: the class of the sets, whose fields are the keys.
+        words: what stands for {word} in texts, besides {name} for the name of a set.
+    """
     declare, found = TypeAdapter(kind).validate_python, dict[str, Declared]()
     for shared in tomllib.loads(path.read_text(encoding="utf-8")).values():
         for name, own in shared.pop("sets").items():

@@ -69,7 +69,12 @@ def known_sha256(dataset: Dataset) -> str:
 
 
 def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
-    """Return the file, from a folder, the cache or the network; its hash was known beforehand."""
+    """The dataset's file, from a folder or the network; without a folder from the cache.
+
+    Raises:
+        UserError: no network, no hash known beforehand, or what came is not the file with that
+            hash.
+    """
     if dataset.shipped:
         return shipped_file(dataset)
     import pooch  # it brings requests, which takes long to import and is needed for downloads only

@@ -1,4 +1,7 @@
-"""Write and read trained encoders as safetensors and JSON, which tells of them without torch."""
+"""Write and read trained encoders as folders of safetensors and JSON.
+
+Importing it imports no torch: what a folder says of itself is known before that.
+"""
 
 import json
 from collections.abc import Mapping

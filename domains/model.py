@@ -29,7 +29,10 @@ def head(inputs: int, hidden: int, outputs: int, batch_norm: bool = True) -> nn.
 
 
 def embed_together(network: Callable[..., Tensor], view: Any, **options: Any) -> Tensor:
-    """(n, d) embeddings of a batch, of which each process that shares it embeds rows of its own."""
+    """(n, d) a network's embeddings of a batch of n samples.
+
+    Processes that share the batch embed rows of their own each, and all get the whole.
+    """
     rows = len(view)
     return gather(network(view[own_rows(rows)], **options), rows)
 
@@ -125,7 +128,10 @@ def pair_views(pairing: str, z1: Tensor, *others: Tensor, labels: Tensor | None)
 
 
 class Raw(nn.Module):
-    """Hold what no loss trains: the input, or what counts in it. An encoder must beat it."""
+    """What no loss trains, in a model's place: the input as it is, or what counts in it.
+
+    An encoder must beat it.
+    """
 
     def __init__(self, encoder: nn.Module | None = None) -> None:
         super().__init__()

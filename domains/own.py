@@ -1,4 +1,7 @@
-"""Data that users bring themselves, `KIND:WHAT`: which kind, and where; brings no numerics."""
+"""Data that users bring themselves, `KIND:WHAT`: which kind it is, and where it lies.
+
+Brings no numerics: lists, plans and mistakes need only the declarations.
+"""
 
 import hashlib
 import os
@@ -113,7 +116,10 @@ class Adapter(Generic[Read]):
 
 
 def candidate_paths(name: str, data_root: Path | None) -> Iterator[Path]:
-    """Yield places of a name, here and in the data root; a shell leaves `~` in `csv:~/mine.csv`."""
+    """Return where a file or folder of that name may be: here, then in the data root.
+
+    A shell leaves the `~` of `csv:~/mine.csv` as it is.
+    """
     yield Path(expanduser(name))  # noqa: PTH111 - no error where there is no such user
     if data_root:
         yield data_root / name
@@ -158,7 +164,10 @@ def fingerprint(root: Path) -> str:
 
 
 def files_below(root: Path) -> list[str]:
-    """Sort the names of all files, linked too, none hidden; they are UTF-8, no link leads back."""
+    """Sorted names of all files in a folder and its folders, linked ones too, but no hidden ones.
+
+    A link may not lead back to a folder that holds it, and a name has to be UTF-8.
+    """
     names = []
     for folder, folders, here in os.walk(root, followlinks=True):
         check_link(Path(folder))

@@ -1,4 +1,7 @@
-"""Progress on standard error: a bar, or a line every 30 seconds, rarer if it says nothing new."""
+"""Progress on standard error: a bar on a terminal, a line every 30 seconds elsewhere.
+
+A line that says nothing new comes after twice the time, then twice that.
+"""
 
 import os
 import sys
@@ -25,7 +28,11 @@ def tracked(items: Iterable[T], task: str, total: int | None = None) -> Iterator
 
 
 class Progress:
-    """Counts steps of known number."""
+    """Counts steps of known number.
+
+    >>> with Progress(2, "training") as progress:
+    ...     progress.step("loss 0.1")
+    """
 
     def __init__(self, total: int, task: str, done: int = 0) -> None:
         self.total, self.task, self.done = total, task, done

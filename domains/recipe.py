@@ -122,7 +122,10 @@ class Recipe(Strict):
         return self
 
     def model_dump(self, **how: Any) -> dict[str, Any]:
-        """Return values, of one length; in a serializer of pydantic's a Ctrl-C becomes an error."""
+        """Return the values, of one length.
+
+        No serializer of pydantic's does it, which makes an error of a Ctrl-C within one.
+        """
         values = super().model_dump(**how)
         if self.steps:
             values.pop("epochs", None)

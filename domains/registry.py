@@ -26,7 +26,11 @@ DOMAINS: Mapping[str, EntryPoint] = {  # ours, as a package would announce them
 
 
 def domains() -> dict[str, EntryPoint]:
-    """Return all domains, ours first; no package's code is run, and each name is there once."""
+    """All domains by name, ours first; none of the packages' code is run.
+
+    Raises:
+        UserError: two domains have one name.
+    """
     by_name = dict(DOMAINS)
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in by_name:
@@ -72,7 +76,10 @@ def fault_of(announced: object) -> str:
 
 
 def check_dataset(domain: str, dataset: str) -> None:
-    """Raise for an unknown kind or a file without one; a data root may hold sets of other names."""
+    """Raise for a kind of data that the domain does not read, or a file that lacks its kind.
+
+    Other names pass: a data root may hold them.
+    """
     about = declaration(domain)
     if dataset in about.datasets or own.parse_source(dataset, about.sources):
         return

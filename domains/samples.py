@@ -130,7 +130,11 @@ def count_twins(keys: Iterable[Hashable], labels: Sequence[float] | Array, draws
 
 
 def chosen(names: tuple[str, ...], rows: Iterable[int]) -> tuple[str, ...]:
-    """Return the names of some samples, where there are names."""
+    """Return the names of some samples, where there are names.
+
+    >>> chosen(("a", "b", "c"), [2, 0]), chosen((), [2, 0])
+    (('c', 'a'), ())
+    """
     return tuple(names[row] for row in rows) if names else ()
 
 
@@ -158,7 +162,11 @@ def draw_folds(
 
 @contextmanager
 def small_classes() -> Iterator[None]:
-    """Keep scikit-learn silent on small classes, once: filters are the whole process's."""
+    """Keep scikit-learn silent on classes with fewer members than inner folds: it is said.
+
+    Filters are the whole process's, and threads that set and reset them each on its own undo one
+    another.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         yield
@@ -167,7 +175,10 @@ def small_classes() -> Iterator[None]:
 def draw_share(
     y: Array, share: float, seed: int, groups: Sequence[str] | Array = ()
 ) -> tuple[Array, Array]:
-    """Return the others and a drawn share, by class; with whole groups it is of tenths at most."""
+    """Return the numbers of some samples without a drawn share, and of these; by class.
+
+    Groups stay whole, so that the share is one of tenths at most.
+    """
     from sklearn.model_selection import train_test_split
 
     if not len(groups):

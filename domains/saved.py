@@ -1,4 +1,8 @@
-"""`hf:WHAT`: a saved folder or a Parquet file of `datasets`, or of its hub by a noted revision."""
+"""Data in the format of Hugging Face's `datasets`: `hf:PATH`, or `hf:NAME` of its hub.
+
+The path is a folder that `save_to_disk` wrote or a Parquet file, here or in the data root. What is
+of neither name is asked of the hub, whose revision is noted.
+"""
 
 import json
 import re
@@ -30,7 +34,10 @@ def source(summary: str) -> Source:
 def saved_parts(
     what: str, data_root: Path | None
 ) -> "tuple[dict[str, datasets.Dataset], dict[str, Any]]":
-    """Return parts by name, "" the only one; without a test part validation is, as in GLUE."""
+    """Training, validation and test part, as far as there are such splits; "": the only one.
+
+    Where no split is a test part, that of validation is, as in GLUE. Notes have the hub's revision.
+    """
     here = next(filter(Path.exists, own.candidate_paths(what, data_root)), None)
     data, notes = (load_saved(here), {}) if here else hub_set(what, data_root)
     splits = {"": data} if not isinstance(data, dict) else data
@@ -125,7 +132,10 @@ def text_bytes(path: Path, schema: "Schema") -> int:
 
 
 def check_arrow_batches(folder: Path) -> None:
-    """Raise for a damaged or huge Arrow file: `datasets` maps it, trusts it, and dies."""
+    """Raise where an Arrow file is damaged: `datasets` maps it into memory, trusts it, and dies.
+
+    Few bytes may stand for many: they may be compressed, and nulls take none.
+    """
     import pyarrow
 
     with reading(folder, SAVING, "is no saved set"):

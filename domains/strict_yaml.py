@@ -44,7 +44,10 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
         self.sizes: dict[yaml.Node, int] = {}  # values, those of an anchor wherever it is named
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Return a value, or raise: keys given twice, dates, 12:30 for 750, a list in itself."""
+        """Return the value of a node; raise for what YAML takes without a word.
+
+        Keys given twice, dates, 12:30 for 750, a list inside itself.
+        """
         if node in self.constructed_objects:  # an anchor's content, however often it is named
             return self.constructed_objects[node]
         if node in self.recursive_objects:
@@ -180,7 +183,10 @@ def check_keys(node: yaml.MappingNode) -> None:
 
 
 def check_notation(node: yaml.ScalarNode) -> None:
-    """Raise for ambiguous notations, and for control characters, which would break pages."""
+    """Raise for ambiguous notations of YAML 1.1.
+
+    Control characters would break pages and plots.
+    """
     if CONTROL.search(node.value):
         raise refused(node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):

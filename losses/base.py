@@ -507,7 +507,10 @@ def positive_scores(contrast: Contrast) -> Tensor:
 
 
 def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: float) -> Scores:
-    """Scores of some rows of anchors by their cosines; positives that are keys are scored once."""
+    """Scores of some rows of anchors, from their cosines with all keys and with other positives.
+
+    Positives that are keys are scored once.
+    """
     if contrast.positive_key is not None:
         pos = scores.gather(1, contrast.positive_key[rows])
     holes = contrast.holes(rows)
@@ -516,7 +519,10 @@ def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: f
 
 
 def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) -> Scores:
-    """Scores of rows with positives; without a negative no contrastive loss is defined."""
+    """The scores of some rows of anchors with all keys and with positives.
+
+    Where an anchor has no negative, no contrastive loss is defined.
+    """
     padding = None if contrast.padding is None else contrast.padding[rows]
     count = contrast.count(rows)
     if contrast.negatives is None:

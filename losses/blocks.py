@@ -34,7 +34,11 @@ def tile(device: torch.device) -> int:
 
 
 def memory(device: torch.device) -> int:
-    """Return the device's bytes, all: sums over blocks by what is free would differ in digits."""
+    """Return the bytes of the device's memory.
+
+    All of it, not what is free now: sums over blocks of other sizes differ in their last digits,
+    and these should not depend on who else uses the device.
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return BYTES_PER_SCORE * TILE**2

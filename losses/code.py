@@ -55,7 +55,11 @@ def code_of_package(file: str) -> bytes:
 
 
 def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
-    """Return name and files by paths within a folder, as `code_of` sorts; a package has none."""
+    """Return the name of a user's own loss and its files, by paths within the folder of all.
+
+    Written to another folder they make the same loss: `code_of` sorts them by these paths. The
+    loss of a package has no files here, and nor has one whose files are not UTF-8.
+    """
     folder = commonpath([path.parent for path in sources.contents]) if sources.contents else ""
     try:
         files = {
@@ -69,7 +73,10 @@ def portable(name: str, sources: Sources) -> tuple[str, dict[str, str]]:
 
 
 def source_files(kind: Any) -> Iterator[str]:
-    """The files of a class and of its methods, which may be of another; none of Python's own."""
+    """The file of a class or function, and those of its methods; none of the standard library's.
+
+    A class may have no methods, and take over those of another file.
+    """
     if str(kind.__module__).partition(".")[0] in sys.stdlib_module_names:
         return
     values = vars(kind).values() if hasattr(kind, "__dict__") else ()

@@ -54,7 +54,10 @@ class Contrast:
     index: Tensor | None = None  # (A,) rows of the training set
 
     def __post_init__(self) -> None:
-        """Check shapes, and widen: cosines in bf16 over 0.05 are wrong by a factor of 20."""
+        """Check shapes, here and once, and widen half precision.
+
+        Cosines in bf16 over a temperature of 0.05 are wrong by a factor of 20.
+        """
         if self.positive is None and self.positive_key is None:
             raise UserError("a Contrast without positive needs positive_key")
         for name, expected in self.shapes().items():

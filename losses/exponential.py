@@ -46,7 +46,10 @@ class SummedLoss(ScoreLoss):
             return self.conclude(contrast, self.row_terms(scores, *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
-        """Return whether tiles pay: many anchors are the keys, and no process shares them."""
+        """Return whether tiles pay: many anchors that are the keys, without scores of positives.
+
+        Of several processes each takes rows, which are no more scores than one would compute.
+        """
         if world() > 1:
             return False
         symmetric = contrast.anchor is contrast.keys and contrast.anchor_id is contrast.key_id

@@ -41,7 +41,10 @@ def package_and_name(name: str) -> tuple[str, str] | None:
 
 
 def is_sum(name: str) -> bool:
-    """Return whether it is such as `infonce + 0.5*dar`; a file `c++/mine.py:Mine` is none."""
+    """Return whether it is an expression such as `infonce + 0.5*dar`.
+
+    `c++/mine.py:Mine` is none where that file is.
+    """
     own = file_and_class(name)
     return ("+" in name or "*" in name) and not (own and isfile(own[0]))  # noqa: PTH113 - a long sum is no name of one
 
@@ -98,7 +101,10 @@ def with_files(name: str, place: Callable[[Path], Path | str]) -> str:
 
 
 def absolute(name: str) -> str:
-    """Return the name with absolute paths; a sum stays where the folder's has a sum's signs."""
+    """Return the name of a loss with absolute paths, which hold in any folder.
+
+    A sum stays as it is where its files' folder has a character of sums in its name.
+    """
     if is_sum(name) and set("+*") & set(str(Path.cwd())):
         return name
     return with_files(name, Path.absolute)

@@ -37,14 +37,22 @@ def made_by_library(kind: Any, values: Mapping[str, Any]) -> Any:
 def called_by_library(
     loss: Any, z1: Tensor, z2: Tensor, labels: Tensor | None = None, apart: bool = False
 ) -> Any:
-    """Call on (N, D) views; (N,) labels are equal for positives, `apart`: negatives in z2 alone."""
+    """Return the loss of two views, (N, D) each, by one of the libraries.
+
+    Args:
+        labels: (N,) equal where rows are positives; None: those of one sample alone.
+        apart: whether negatives of the first view are in the second one alone, if the loss can.
+    """
     ids = torch.arange(len(z1), device=z1.device) if labels is None else labels
     call = call_sentence_transformers if is_from(type(loss), LIBRARIES[1]) else call_metric_learning
     return call(loss, z1, z2, ids, apart)
 
 
 def call_metric_learning(loss: Any, z1: Tensor, z2: Tensor, labels: Tensor, apart: bool) -> Any:
-    """Call with labels; as one tensor they would mean that row i of both is one embedding."""
+    """Call a loss on embeddings with labels; the second view is the reference where it is alone.
+
+    Labels that are the same tensor would mean that row i of both is one embedding.
+    """
     if apart:
         return loss(z1, labels, ref_emb=z2, ref_labels=labels.clone())
     return loss(torch.cat([z1, z2]), labels.repeat(2))

@@ -33,7 +33,10 @@ def reduced(loss: LossSpec, pairing: Pairing | None, free: Container[str] = ()) 
 
 
 def usable(loss: LossSpec, pairing: Pairing | None) -> list[Limit]:
-    """Return the limits that train alike, to registered losses: a plan runs no code of others."""
+    """Return the limits of a loss that train alike under a pairing.
+
+    Each is a registered loss: to plan the cells of a loss runs no code that it names.
+    """
     limits = describe(loss.name).limits if loss.name != NONE else ()
     known = [limit for limit in limits if is_registered(limit.to)]
     return [limit for limit in known if limit.same_training and limit.holds(pairing)]

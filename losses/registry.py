@@ -1,4 +1,7 @@
-"""The registry of losses by name, ours and those of packages; imports no torch for lists."""
+"""The registry of losses by name, ours and those that packages announce.
+
+Importing it does not import torch, so that listing stays instant.
+"""
 
 import ast
 import importlib
@@ -275,7 +278,11 @@ def describe(name: str) -> Description:
 
 @cache
 def source_class(name: str) -> ast.ClassDef:
-    """Read the class of a registered loss, of its module's name: AlphaCL in alpha_cl."""
+    """Read the class of a registered loss from its module: it has the module's name, as classes do.
+
+    >>> source_class("alpha_cl").name
+    'AlphaCL'
+    """
     path = Path(__file__).with_name("library") / f"{name}.py"
     classes = [n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.ClassDef)]
     return next(n for n in classes if n.name.lower() == name.replace("_", ""))

@@ -93,7 +93,13 @@ def sloped(
     inputs: Sequence[Tensor],
     upstream: Sequence[Tensor | None] | None = None,
 ) -> tuple[Tensor, list[Tensor | None]]:
-    """Return values and gradients by the inputs of `over_rows`; upstream None: of their sum."""
+    """The values of the blocks, and the gradients by the inputs of `over_rows`.
+
+    Keys that are the anchors have none of their own.
+
+    Args:
+        upstream: by the values of each part; None: of their sum.
+    """
     anchor, keys, pos, *own = inputs
     of_anchor, of_pos, *of_own = map(torch.zeros_like, (anchor, pos, *own))
     of_keys = of_anchor if anchor is keys else torch.zeros_like(keys)
@@ -116,7 +122,11 @@ def sloped(
 
 
 def joined(pieces: Iterator[Tensor], rows: int) -> Tensor:
-    """Put pieces into one tensor as they come: kept between large ones they leave holes."""
+    """Return pieces of so many rows as one tensor, into which each goes when it comes.
+
+    If they were kept, small ones between large ones that are freed, these would leave holes in
+    memory.
+    """
     first = next(pieces)
     whole, end = first.new_empty(rows, *first.shape[1:]), 0
     for piece in chain([first], pieces):

@@ -15,7 +15,10 @@ IMPORTS = threading.RLock()  # a run of a file changes what the whole process ca
 
 
 class Sources:
-    """Read files, and modules beside them, once; an edit in between changes nothing."""
+    """Files that are read once and may run often; an edit in between changes nothing.
+
+    Modules beside a file (`helper.py` in its folder) are read in the same way when it imports them.
+    """
 
     def __init__(self) -> None:
         self.contents: dict[Path, bytes] = {}  # by absolute path
@@ -67,7 +70,10 @@ class Sources:
 
 
 class OnceRead(SourceFileLoader):
-    """Compile the bytes of `Sources`: Python tells a stale .pyc by time and size alone."""
+    """Compile the bytes of `Sources`.
+
+    No .pyc is read or written: Python tells a stale one by the time and size of the file alone.
+    """
 
     def __init__(self, name: str, path: str, sources: Sources) -> None:
         super().__init__(name, path)

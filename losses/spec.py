@@ -124,7 +124,11 @@ class LossSpec:
             ranges.check_ranges(term.describe().ranges, term.full(self.given[prefix]))
 
     def make(self) -> "Loss | None":
-        """Make the loss, or raise as `check` does, or as it is made; "none" makes none."""
+        """The loss; None for "none".
+
+        Raises:
+            UserError: as in `check`, or it cannot be made.
+        """
         for alias in registry.ALIASES.keys() & {*expression.names(self.name)}:
             registry.give_note(alias)
         made = [(term.weight, term.make(self.given[key])) for key, term in self.terms.items()]

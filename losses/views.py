@@ -88,7 +88,10 @@ class AdaptedLoss(ViewLoss):
 
 
 def own_parameters(target: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return a constructor's parameters, or a function's after two views; no library's model."""
+    """Return the parameters of a class's constructor, or of a function after its two views.
+
+    A library's model, and defaults that no record can hold, are the library's own.
+    """
     given = [*inspect.signature(target).parameters.values()]
     if not isinstance(target, type):
         given = [p for p in given if p not in given[:2] or p.kind not in POSITIONAL]

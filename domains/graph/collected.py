@@ -25,7 +25,10 @@ def declared_file(file: Dataset, data_root: Path | None) -> Path:
 
 
 def face_rings(about: Dataset, data_root: Path | None) -> Arrays:
-    """Read lines of a class and 131 distances from the centre; a node has a piece's mean."""
+    """Return rings whose nodes have the mean distance of a piece, standardised over all nodes.
+
+    Lines of the files are a class and 131 distances from the centre, at steps around it.
+    """
     lines = np.concatenate([np.loadtxt(declared_file(file, data_root)) for file in about.files])
     starts = np.linspace(0, lines.shape[1] - 1, PIECES + 1).round().astype(int)
     means = np.add.reduceat(lines[:, 1:], starts[:-1], axis=1) / np.diff(starts)

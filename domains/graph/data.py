@@ -111,7 +111,10 @@ def pointers(sizes: Tensor) -> Tensor:
 
 
 def occurrences(numbers: Tensor, n: int) -> Tensor:
-    """(n,) how often each of 0, ... n - 1 is there; `torch.bincount` would make the host wait."""
+    """(n,) how often each of 0, 1, ... n - 1 is among the numbers.
+
+    `torch.bincount` makes the host wait for the largest of them.
+    """
     return numbers.new_zeros(n).scatter_add_(0, numbers, torch.ones_like(numbers))
 
 
@@ -130,7 +133,10 @@ def segment_items(ptr: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
 def union(
     x: Tensor, edge_index: Tensor, node_ptr: Tensor, y: Tensor, edge_attr: Tensor | None = None
 ) -> Graphs:
-    """Unite graphs without loops and repeated edges, of which the first one's features stay."""
+    """Graphs of an unordered edge list: loops and repeated edges removed, edges sorted.
+
+    Of repeated edges the first one's features stay.
+    """
     n, proper = max(1, len(x)), edge_index[0] != edge_index[1]
     source, target = edge_index[:, proper]
     keys, first = np.unique(source * n + target, return_index=True)
@@ -202,7 +208,11 @@ class RawSet(NamedTuple):
 
 @lru_cache(maxsize=1)
 def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
-    """Load a set and its sha256; a data root has NAME.zip or NAME/NAME_A.txt, or in `tudataset`."""
+    """A dataset by name, x its node labels one-hot or without columns, and its sha256.
+
+    The last one stays in memory for the next seed. A data root has NAME.zip, NAME/NAME_A.txt, or
+    these inside a folder `tudataset`.
+    """
     known = DATASETS.get(name)
     if known and known.reader:
         asked = (known, data_root) if known.url else ()  # an embedded one is made
@@ -219,7 +229,10 @@ def load_graphs(name: str, data_root: Path | None = None) -> tuple[Graphs, str]:
 
 
 def with_attributes(graphs: Graphs, digest: str, dataset: str, raw: RawSet) -> tuple[Graphs, str]:
-    """Put attributes behind the labels, standardised over all nodes; a constant one is zero."""
+    """The graphs of a TU set with their nodes' attributes behind the labels, and their sha256.
+
+    Each column is standardised over all nodes of the set; a constant one is zero.
+    """
     with raw.reading():
         values = raw.numbers("node_attributes", len(graphs.x), np.float64)
     fix = "leave out --recipe features=attributes; x of a Data is taken as it is"
@@ -314,7 +327,11 @@ def joined(edges: Array) -> Tensor:
 
 
 def check_indicator(raw: RawSet, indicator: Array, graphs: int) -> None:
-    """Raise unless numbers ascend to the last graph; one between may have no nodes."""
+    """Graph numbers ascend from 1 or above to the number of graphs.
+
+    A graph without nodes may stand between others; after the last it would be a line of labels too
+    many.
+    """
     low, high = indicator.min(), indicator.max()
     counts = f"graph numbers {low}..{high}, but graph_labels has {graphs} lines"
     apart = bool((np.diff(indicator) < 0).any())

@@ -34,7 +34,11 @@ class Encoder:
     device: torch.device
 
     def embed(self, data: Any) -> Tensor:
-        """(graphs, d) float32 on the CPU, of a list or a batch of torch_geometric's `Data`."""
+        """(graphs, d) float32 on the CPU.
+
+        Args:
+            data: a list of torch_geometric's `Data`, or a batch of them; classes are not needed.
+        """
         if hasattr(data, "to_data_list"):  # a batch of torch-geometric
             data = data.to_data_list()
         listed = [data] if hasattr(data, "edge_index") else data
@@ -73,7 +77,10 @@ class Encoder:
         return Listed(self.relabelled(graphs, dataset))
 
     def relabelled(self, graphs: Graphs, what: str) -> Graphs:
-        """Return graphs with the columns of the training's labels; unknown labels have zeros."""
+        """Return graphs whose named labels stand in the columns of the training.
+
+        A folder has columns for the labels that are in it. Nodes of unknown labels have zeros.
+        """
         if graphs.labels == self.labels or not (graphs.labels and self.labels):
             return graphs
         place = {label: k for k, label in enumerate(graphs.labels)}

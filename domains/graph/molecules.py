@@ -1,4 +1,7 @@
-"""Molecules by rdkit, of SMILES in a CSV file; one-hot as OGB codes them (Hu et al. 2020)."""
+"""Molecules as graphs by rdkit: a CSV file of SMILES, whose other columns are answers to tasks.
+
+Atoms and bonds are coded as the Open Graph Benchmark does (Hu et al. 2020, appendix), one-hot.
+"""
 
 import csv
 import io

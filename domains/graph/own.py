@@ -1,4 +1,8 @@
-"""Graphs that users bring: files, torch-geometric's sets, a function; edges get both ways."""
+"""Graphs that users bring: a folder of files, torch-geometric's sets, or a function of their own.
+
+All become one union of graphs with a class each. An edge that is there in one direction only gets
+the other one too, and is counted.
+"""
 
 import csv
 import hashlib
@@ -47,7 +51,11 @@ class Item(NamedTuple):
 def load_own_graphs(
     name: str, data_root: Path | None, edges: bool = False, target: Name = None, groups: Name = None
 ) -> LoadedGraphs:
-    """Read a set; target names the answers of a CSV file, groups the field of each one's group."""
+    """A set of graphs, a user's own or by its name; edges may have their features.
+
+    Of a user's own, target names the columns of a CSV file that are answers, and groups the field
+    or column that names the group of each.
+    """
     known = DATASETS.get(name)
     refuse(name, ((known and groups) or (), " has no groups: leave --recipe groups out"))
     if known and known.target:

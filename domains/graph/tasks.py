@@ -58,7 +58,10 @@ def task_evaluation(
 
 
 def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
-    """Return the AUROC as `task_evaluation` does, of the last part; one between chooses."""
+    """Return the mean AUROC over tasks of the last part, in percent, as `task_evaluation` does.
+
+    A part between chooses: the regressions of the first part are scored on it as well.
+    """
     train, *held = np.split(np.arange(len(y)), np.cumsum([*parts.values()])[:-1])
     areas = 100 * np.array([held_areas(x, answer, train, held) for answer in y.T])
     if np.isnan(areas).all(axis=0).any():

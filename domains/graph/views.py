@@ -1,4 +1,7 @@
-"""Augmented views of many graphs at once, as GraphCL's unsupervised_TU (You et al. 2020)."""
+"""Augmented views of many graphs at once, by tensor operations on their disjoint union.
+
+The operations are GraphCL's (You et al. 2020, section 3.1) as its unsupervised_TU code does them.
+"""
 
 from dataclasses import replace
 

@@ -252,7 +252,10 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         return self.evaluation(scores, fitted, by_epoch)
 
     def quick_probe(self, rows: dict[str, Labelled]) -> Evaluation:
-        """Score by one of three C; without validation images a fifth of the training chooses it."""
+        """Accuracy of logistic regression, its C of three chosen on validation images.
+
+        Without these a fifth of the training images chooses; then C is fitted to all of them.
+        """
         train, validation = rows["train"], rows.get("validation")
         if validation:
             classifier = chosen = regularised(train, validation, QUICK_GRID)
@@ -296,7 +299,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
     def probe_by_epoch(
         self, model: Model, rows: dict[str, Labelled]
     ) -> tuple[dict[str, list[float]], dict[str, Labelled]]:
-        """Score each epoch; where statistics move, features are made anew, as by released codes."""
+        """Accuracies on held-out parts of the probe that sees views, by epoch, and last scores.
+
+        Where the encoder's statistics move, its features are made anew each time, as the released
+        codes do: with the recipe of a paper, a few percent of the time of the encoder's training.
+        """
         probe = self.recipe.probe_on_views
         held_out = [name for name in self.splits if name != "train"]
         by_epoch: dict[str, list[float]] = {name: [] for name in held_out}
@@ -323,7 +330,11 @@ class ImageDomain(Domain[ImageRecipe, Model, Batch]):
         fitted: dict[str, Classifier],
         by_epoch: dict[str, list[float]],
     ) -> Evaluation:
-        """Gather the scores; the best epoch on test images is there as released codes report it."""
+        """Scores of held-out parts by classifier, with what the record tells beside them.
+
+        A probe's epoch that is chosen on the test images gives no honest number: it is there
+        because released codes report it.
+        """
         right = {
             part: {key: classifiers.accuracy_of(*labelled) for key, labelled in some.items()}
             for part, some in scores.items()

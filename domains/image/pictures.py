@@ -20,7 +20,10 @@ from contrastbench.errors import UserError
 
 
 def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
-    """(n, 3, size, size) pictures in [0, 1], of an array, PIL images, image files, or a folder."""
+    """Yield batches of (n, 3, size, size) pictures in [0, 1].
+
+    They are an array, a list of PIL images or of image files, or a folder.
+    """
     if isinstance(data, str | Path):
         data = [Path(data) / name for name in image_files(Path(data))]
     first = data[0] if isinstance(data, Sequence) and data else None

@@ -1,4 +1,7 @@
-"""The linear classifiers that are trained on views: audits see what training reads."""
+"""The linear classifiers that are trained on views: what each one is, declared once.
+
+The recipe shows these settings to audits, and `scoring/linear_probe.py` trains by them.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal

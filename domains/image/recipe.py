@@ -98,7 +98,13 @@ MISFITS: Misfits = {  # and what to do
 
 
 class ImageRecipe(ClassedRecipe):
-    """Train SimCLR, MoCo v3 and supervised pairs; sources of presets stand in `presets.yaml`."""
+    """SimCLR, MoCo v3 and supervised pairs on images; defaults for the digits on a CPU.
+
+    The presets, with their sources, stand in `presets.yaml`.
+
+    >>> ImageRecipe(encoder="resnet50").width
+    0.25
+    """
 
     presets: ClassVar[Any] = Presets(Path(__file__).with_name("presets.yaml"))
     of_training: ClassVar[frozenset[str]] = ClassedRecipe.of_training | {
@@ -217,7 +223,10 @@ class ImageRecipe(ClassedRecipe):
     same record, protocols of bench score, on this set or transfer:DTD"""
 
     def beside(self, loss: Mapping[str, Any]) -> Self:
-        """Return the recipe with the loss's temperature, or that of a sum's terms, for votes."""
+        """Return the recipe with the loss's temperature for the neighbours, if they follow it.
+
+        A sum has its terms'.
+        """
         if self.knn_temperature != "loss":
             return self
         named = (value for key, value in loss.items() if key.rpartition(".")[2] == "temperature")
@@ -234,7 +243,10 @@ class ImageRecipe(ClassedRecipe):
 
     @property
     def protocol(self) -> str:
-        """Name the protocol; before images/2 RandAugment was torchvision's, and noise uniform."""
+        """Training and scoring as described in the image domain.
+
+        Hard views had torchvision's RandAugment and uniform noise before images/2.
+        """
         harder = self.views == "hard" or (self.randaugment is not None and self.randaugment[0] > 0)
         still = self.pairing == "query_key" and self.ema == 0  # it rose to 1 before
         return ("images/2" if harder else "images/1") + ("+still-ema" if still else "")

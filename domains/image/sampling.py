@@ -29,7 +29,10 @@ def check_balance(labels: Tensor, recipe: ImageRecipe) -> None:
 
 
 def check_batch_classes(labels: Tensor, images: int) -> None:
-    """Raise for a batch of one class, asked of an epoch's (steps, batch) labels at once."""
+    """Raise unless each supervised batch has two classes: other classes are the negatives.
+
+    The (steps, batch) labels are those of an epoch, so that no step waits for the answer.
+    """
     batch, larger = labels.shape[1], min(2 * labels.shape[1], images)
     fault = f"all {batch} images of a batch have one class: give --recipe batch_size={larger}"
     refuse("", (bool((labels == labels[:, :1]).all(dim=1).any()), fault))
@@ -49,7 +52,10 @@ def held_out_split(
     fix: str = "give another --recipe validation",
     last: int = 0,
 ) -> tuple[Split, Split | None]:
-    """Return the rest, and a stratified share by the seed, or so many of the last images."""
+    """The rest, and a stratified share drawn by the seed; `limit` keeps so many of all.
+
+    In place of a share it is so many of the last images, which the set's authors choose by.
+    """
     rng = generator(torch.device("cpu"), seed)
     rows = torch.randperm(len(images), generator=rng)[:limit]
     labels = images.labels.cpu()

@@ -72,7 +72,10 @@ def steps_down(optimizer: torch.optim.Optimizer, steps: int) -> LRScheduler:
 
 @torch.no_grad()
 def train_heads(train: Labelled, seed: int, batch: int, schedule: MakeSchedule) -> list[nn.Linear]:
-    """Train a layer for each rate; the gradients are autograd's to the bit, in half its time."""
+    """One linear layer for each learning rate, all trained on the same batches.
+
+    The gradients are autograd's to the bit, in half its time or less.
+    """
     columns, classes = train.x.shape[1], int(train.y.max()) + 1
     heads = [nn.Linear(columns, classes, device=train.x.device) for _ in RATES]
     for parameter in (p for head in heads for p in head.parameters()):
@@ -100,7 +103,10 @@ def train_heads(train: Labelled, seed: int, batch: int, schedule: MakeSchedule) 
 def pseudo_inverse(
     train: Labelled, validation: Labelled | None = None, seed: int = 0
 ) -> Classifier:
-    """RényiCL's probe for Higgs: one-hot targets by the normal equations, in float64."""
+    """RényiCL's probe for Higgs: linear regression on one-hot classes by the pseudo-inverse.
+
+    By the normal equations in float64: the matrix to invert is as large as a row, not as the table.
+    """
     standardise = standardiser(train.x.double())
     x = standardise(train.x.double())
     targets = one_hot(train.y).double()

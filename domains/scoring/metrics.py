@@ -35,7 +35,10 @@ def class_metrics(truth: Array, predicted: Array, scores: Array | None = None) -
 
 
 def one_against_rest(truth: Array, scores: Array) -> float:
-    """Return the mean area over classes, by ranks of the class's own (Mann and Whitney 1947)."""
+    """Return the mean over classes of the area under one's curve against all others.
+
+    By the ranks of the class's own samples (Mann and Whitney 1947).
+    """
     from scipy.stats import rankdata
 
     if scores.ndim == 1:

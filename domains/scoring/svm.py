@@ -135,7 +135,11 @@ def squared_distances(x: Array) -> Array:
 def svm_fold(
     x: Array, y: Array, distance: Array, train: Array, test: Array, groups: Groups = ()
 ) -> Fold:
-    """Score a fold with the best C of its training part's folds, whose accuracy chose it."""
+    """Score one fold with the C that is best in the training part's own folds.
+
+    The last number is the mean accuracy over the inner folds, in percent. It chose C, so it is no
+    estimate for new samples; it has not seen the test part.
+    """
     named = np.asarray(groups)[train] if len(groups) else ()
     inner = draw_folds(y[train], INNER_FOLDS, groups=named)
     parts = ((train[fit], train[held]) for fit, held in inner)

@@ -93,7 +93,10 @@ class SentenceRecipe(Recipe):
 
     @property
     def raw(self) -> dict[str, Any] | None:
-        """Return values for the mean of word vectors; `standard-1` had none of the tiny one."""
+        """Return the values that score the mean of word vectors, which no layer has met.
+
+        The tiny encoder has none: `standard-1` was released without such a row.
+        """
         return None if self.encoder == "tiny" else {"pooler": "static"}
 
     @property

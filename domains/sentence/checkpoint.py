@@ -71,7 +71,10 @@ class Checkpoint:
 
 
 def load_checkpoint(name: str, data_root: Path | None) -> Checkpoint:
-    """Load one; `random:NAME` has its shape, `random:LAYERSxWIDTH:NAME` its vocabulary."""
+    """The checkpoint of a folder or of the hub, or one with new weights.
+
+    `random:NAME` has its shape, `random:LAYERSxWIDTH:NAME` its vocabulary alone.
+    """
     fresh = name.startswith("random:")
     source = name.rpartition(":")[2] if fresh else name
     shape = shape_of(name) if fresh else {}
@@ -226,7 +229,10 @@ def bring_checkpoint(source: str, data_root: Path | None) -> Path:
 
 
 def hub_folder(repository: str, named: str) -> Path:
-    """Return the cached or downloaded folder, of the revision named, or pinned, or the newest."""
+    """The checkpoint in the hub's cache, downloaded if need be and if the hub answers.
+
+    The revision is the one that is named, or pinned here, or else the newest.
+    """
     revision = named or REVISIONS.get(repository)
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:

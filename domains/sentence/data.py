@@ -267,7 +267,11 @@ def sentences_of(name: object, lines: Sequence[str]) -> Corpus:
 
 
 def rows_of(name: object, lines: list[str]) -> Corpus:
-    """Return rows of distinct sentences; a line `anchor positive negative` names the columns."""
+    """Return rows of sentences that belong together, with tabs between them.
+
+    A sentence that a row has twice counts once. A first line such as `anchor positive negative`
+    names the columns.
+    """
     split, negatives = named_columns(name, lines)
     distinct = [[*dict.fromkeys(filter(None, row))] for row in split]
     first = 1 + len(lines) - len(split)

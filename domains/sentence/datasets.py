@@ -1,4 +1,7 @@
-"""Sets of sentences that are scored or trained on; readers of files import no recipe with it."""
+"""The sets of sentences that are scored, and the corpora that are trained on.
+
+Readers of files import it and not the face, whose recipe asks them for hashes.
+"""
 
 import os
 from collections.abc import Mapping

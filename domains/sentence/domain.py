@@ -1,4 +1,8 @@
-"""Sentences by SimCSE with any loss, scored by SentEval; views are two dropout passes."""
+"""Sentences: unsupervised SimCSE with any registered loss, scored by SentEval's protocol.
+
+The two views of a sentence are two dropout passes of the encoder, so this domain has no file of
+views.
+"""
 
 import copy
 import hashlib
@@ -116,7 +120,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     @cached_property
     def corpus(self) -> Corpus:
-        """Read rows without scored sentences; for a declared set all of Wikipedia's stay."""
+        """Rows of training sentences; read only by a run that trains.
+
+        Rows with a sentence that is scored are left out, but of Wikipedia for a declared set.
+        """
         name, root = self.recipe.corpus, self.data_root
         others = {*self.recipe.scored_sets} - {self.dataset}
         compared = [s for other in sorted(others) for s in read_any(other, root).compared]
@@ -221,7 +228,10 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         return Head(dense, trained=False)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All rows in the epoch's order, two of each; a last one alone is left out."""
+        """All rows in the epoch's order; a last one alone has no negatives, is left out.
+
+        Of a row with several sentences two are drawn.
+        """
         cpu, rows = torch.device("cpu"), self.corpus.rows[: self.recipe.limit]
         shuffled = torch.randperm(len(rows), generator=generator(cpu, self.seed, epoch))
         order, on_device = shuffled.tolist(), shuffled.to(self.device)

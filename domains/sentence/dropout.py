@@ -14,7 +14,10 @@ from contrastbench.domains.reading import refuse
 
 
 class SharedDropout(TorchFunctionMode):
-    """Draw masks for the whole batch, and cut them; attention is written out, as it draws."""
+    """Draw dropout masks for the whole batch, as one process does, and cut them.
+
+    The fused attention of one process draws masks too, so that attention is written out here.
+    """
 
     def __init__(self, rows: int) -> None:
         super().__init__()

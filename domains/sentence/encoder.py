@@ -63,7 +63,11 @@ class SentenceModel(nn.Module):
             return self.head(z) if self.head and (self.training or self.pooler == "cls") else z
 
     def attended(self, tokens: Tokens) -> Tensor | None:
-        """Return a mask of which transformers does not ask the device whether it has padding."""
+        """The mask as the encoder takes it without looking whether there is padding.
+
+        transformers would wait for the device to know, and asks nothing of no mask and of one with
+        four dimensions.
+        """
         if tokens.full:
             return None
         if self.encoder.config._attn_implementation != "sdpa":
@@ -95,7 +99,11 @@ def mean(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_ids(checkpoint: Checkpoint, sentences: Sequence[str], most: int) -> list[Ids]:
-    """Return ids, cut to `most` tokens, and keep them by the checkpoint's checksum, if any."""
+    """Return the ids of each sentence, cut to `most` tokens.
+
+    A sentence has the same ids in each batch. So they are kept under the checksum of the
+    checkpoint's files; a checkpoint without files keeps none.
+    """
     kept = _kept.setdefault((checkpoint.sha256, most), {}) if checkpoint.sha256 else {}
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in kept]
     about = {"truncation": True, "max_length": most, "verbose": False}
@@ -122,7 +130,10 @@ def pad(rows: Iterable[Ids], padding: int, device: torch.device, least: int = 0)
 
 
 class OneDnnLinear(nn.Module):
-    """Multiply in oneDNN for inference: on AMD's processors MKL takes about twice the time."""
+    """A linear layer for inference on a CPU whose product runs in oneDNN.
+
+    PyTorch gives float32 products to MKL, which takes about twice the time on AMD's processors.
+    """
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
@@ -168,7 +179,11 @@ class Embeddings:
 def encode(
     model: SentenceModel, checkpoint: Checkpoint, sentences: Iterable[str], batch_tokens: int
 ) -> Embeddings:
-    """Embed each distinct sentence once, by length; cut, empty and odd ones are counted."""
+    """Embeddings of sentences: each distinct one once, in batches of equal or nearly equal length.
+
+    Sentences are cut only where the encoder has no more positions; how many were cut, empty or had
+    a NUL is counted.
+    """
     check_head(model)
     distinct = list(dict.fromkeys(sentences))
     ids, odd = counted_ids(checkpoint, distinct)

@@ -1,4 +1,7 @@
-"""Trained encoders of sentences as folders, which transformers and its kin load too."""
+"""Trained encoders of sentences as folders, written and opened.
+
+transformers and sentence-transformers load them too.
+"""
 
 import copy
 import json
@@ -32,7 +35,11 @@ class Encoder:
     checkpoint: Checkpoint
 
     def embed(self, data: Any) -> Tensor:
-        """(n, d) float32 on the CPU, of a list of sentences."""
+        """(n, d) float32 on the CPU.
+
+        Args:
+            data: a list of sentences.
+        """
         if isinstance(data, str):
             raise UserError(f"{data[:40]!r} is one text: give a list of sentences")
         sentences = list(data)

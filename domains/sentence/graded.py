@@ -69,7 +69,11 @@ def sentence(words: Any, rng: np.random.Generator) -> str:
 
 
 def spell(number: int) -> str:
-    """Return a word of three syllables for a number, from 0 to 3374."""
+    """A word of three syllables for a number.
+
+    >>> spell(1), spell(300)
+    ('babace', 'cekaba')
+    """
     n = len(SYLLABLES)
     return SYLLABLES[number // n**2] + SYLLABLES[number // n % n] + SYLLABLES[number % n]
 

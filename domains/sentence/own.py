@@ -185,7 +185,11 @@ READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {
 
 
 def saved_texts(what: str, data_root: Path | None) -> list[str]:
-    """Return texts as they are kept: `datasets` would open files that stand there for pictures."""
+    """Return the sentences of the training part of a set of `datasets`.
+
+    They are taken as they are kept: `datasets` itself opens files and addresses that stand there
+    for pictures.
+    """
     with reading(f"hf:{what}", fault="cannot be read", extra="hf"):
         part = next(iter(saved.saved_parts(what, data_root)[0].values()))
         names = [name for name in TEXTS if name in part.column_names]

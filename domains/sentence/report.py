@@ -24,7 +24,10 @@ class Texts(NamedTuple):
 
 
 def seen_twice(texts: Texts) -> list[str]:
-    """Return training sentences seen as one before, of equal words: tokens take minutes."""
+    """Return the training sentences that an encoder sees as it sees one before.
+
+    Only those of equal words are looked at: tokens of a million lines take minutes.
+    """
     if texts.encoded is None:
         return []
     lines = [*dict.fromkeys(texts.lines)]

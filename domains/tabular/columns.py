@@ -62,7 +62,10 @@ class Categories:
         return [word for word in self.words(column) if word not in known]
 
     def words(self, column: Array) -> list[str]:
-        """Return words, whole numbers without a point, "" for missing; 1 may stand for True."""
+        """Return a column as words: whole numbers have no point, and what is missing is empty.
+
+        True and False without a hole beside them are numbers.
+        """
         if column.dtype == object:
             return column.tolist()
         numbers = column.tolist()

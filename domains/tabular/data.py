@@ -25,7 +25,10 @@ HIGGS_COLUMNS = range(22)
 def load_rows(
     name: str, target: str | None = None, data_root: Path | None = None, **roles: Any
 ) -> tuple[TabularSet, str]:
-    """Return a table by name and its sha256; the roles of columns are those of `own.Roles`."""
+    """A table by name and the sha256 of its content.
+
+    The roles of columns are those of `own.Roles`, for a table of one's own.
+    """
     table = ADAPTER.read(name, data_root, own.Roles(target, **roles))
     return table, table.digest
 

@@ -26,7 +26,10 @@ DATE_SHARE = 0.9  # of a column; where so many values are dates, the others are 
 def with_days(
     name: str, frame: "pandas.DataFrame", but: str, place: Callable[[Any], str] = "row {}".format
 ) -> "tuple[pandas.DataFrame, dict[str, list[str]]]":
-    """Return a table with dates as days, but for the column of classes, and a note on them."""
+    """Return a table whose columns of dates are days since 1970, and a note that names them.
+
+    The column of classes stays as it is; `place` says where a row stands, by its index.
+    """
     found = {column: days(name, frame[column], place) for column in frame if column != but}
     dates = {column: numbers for column, numbers in found.items() if numbers is not None}
     return with_columns(frame, dates), {DATES_NOTE: [*dates]} if dates else {}

@@ -151,7 +151,10 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         return [contrast.indexed(pair, batch.rows) for pair in self.paired(model, batch)]
 
     def paired(self, model: Model, batch: Batch) -> list[contrast.Contrast]:
-        """Pair as MoCo v3, SimCLR, SCARF, DHEL, or by class; -1 meets its other view alone."""
+        """MoCo v3's pairing with both views as queries, SimCLR's, SCARF's, DHEL's, or by class.
+
+        A row without a class, of the validation part, is paired with its other view alone.
+        """
         views = self.views(batch)
         if self.recipe.pairing == "query_key":
             assert isinstance(model, TabularModel), "features as they are have no weights to train"

@@ -42,7 +42,11 @@ class Encoder:
     device: torch.device
 
     def embed(self, data: Any) -> Tensor:
-        """(rows, d) float32 on the CPU, of a data frame, or of a CSV or Parquet file."""
+        """(rows, d) float32 on the CPU.
+
+        Args:
+            data: a data frame or what pandas makes one of, or the path of a CSV or Parquet file.
+        """
         x = torch.from_numpy(self.inputs(self.table(data), "the table"))
         return embed_rows(self.network, x.to(self.device)).cpu()
 
@@ -118,7 +122,11 @@ def score(
     device: torch.device,
     target: str | None = None,
 ) -> dict[str, float]:
-    """Return metrics; a declared set has its own classes, another the encoder's or `target`."""
+    """Return the metrics of an exported encoder by that classifier.
+
+    A declared set has its own classes and parts, whatever the encoder's table had; another table
+    of one's own has that one's, or names its column of classes.
+    """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
     roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*own.Roles._fields})

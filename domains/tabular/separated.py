@@ -88,7 +88,10 @@ def with_columns(
 
 
 def check_header(path: Path, names: list[str]) -> None:
-    """Raise for equal names, or numbers, but counted ones or years: 0, 1, 2 or 1990, 1991."""
+    """Raise if two names are equal, of which pandas would rename one, or names are numbers.
+
+    Columns may be counted or years: 0, 1, 2 or 1990, 1991.
+    """
     numbers = [n for n in names if is_number(n) and re.search("[0-9]", n) and not n.isdecimal()]
     if len(names) > 1 and all(map(str.isdecimal, names)):
         numbers += names * ({int(b) - int(a) for a, b in pairwise(names)} != {1})

@@ -64,7 +64,10 @@ class TabularSet:
         return digest.hexdigest()
 
     def near_keys(self, rows: Array) -> list[bytes]:
-        """Return digests of six digits of what the middle half of a column varies by."""
+        """Return a digest of each of some rows, the same where numbers agree in six digits.
+
+        They are digits of what the middle half of a column varies by: a time is no constant.
+        """
         filled = np.nan_to_num(self.numeric[rows], posinf=0.0, neginf=0.0)
         low, high = np.quantile(filled, (0.25, 0.75), axis=0) if self.numbers else ((), ())
         spread = np.subtract(high, low)
@@ -147,7 +150,10 @@ def check_table(path: object, table: TabularSet) -> None:
 
 
 def check_categories(path: object, table: TabularSet) -> None:
-    """Raise for words that hardly repeat: one-hot they tell nothing of other rows."""
+    """Raise if columns hold words that hardly repeat, such as names and sentences.
+
+    One-hot they would be many inputs that tell nothing of other rows.
+    """
     distinct = [
         name
         for name, column in table.words.items()

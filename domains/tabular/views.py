@@ -37,7 +37,14 @@ def view(
 
 
 def corrupt(x: Tensor, table: Tensor, of: Tensor, chosen: Tensor, rng: Generator) -> Tensor:
-    """Chosen (b, features) of (b, inputs) are drawn from the (n, inputs) table, each on its own."""
+    """Chosen features replaced by draws from their empirical marginals, each on its own.
+
+    Args:
+        x: (b, inputs).
+        table: (n, inputs) where the draws come from.
+        of: (inputs,) the feature that each input belongs to.
+        chosen: (b, features) which to replace.
+    """
     donors = torch.randint(len(table), chosen.shape, generator=rng, device=x.device)[:, of]
     return torch.where(chosen[:, of], table.gather(0, donors), x)
 

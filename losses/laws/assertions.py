@@ -17,7 +17,10 @@ Build = Callable[..., Loss]  # makes the loss in float64, with some parameters c
 
 @dataclass(frozen=True)
 class Law:
-    """Hold a check, which raises AssertionError or says what it found, and what helps."""
+    """A check of a loss, a domain or a device, what its failure means, and what usually helps then.
+
+    A check raises AssertionError, and may return what it has found.
+    """
 
     check: Callable[..., str | None]
     wrong: str = ""  # "": its message says it

@@ -57,7 +57,10 @@ def check_state(build: assertions.Build, seed: int) -> None:
 
 
 def check_resumed(build: assertions.Build, seed: int) -> None:
-    """Fail if a resumed loss is another; one that draws by other generators is not compared."""
+    """Fail if the loss of a training that goes on from a checkpoint is another one.
+
+    A loss that draws by other generators than torch's is not compared.
+    """
     trained, resumed, one, other = (build().train() for _ in range(4))
     pairing = some_pairing(seed)
     contrast = pairing(random_views(seed, 6))

@@ -43,7 +43,10 @@ def check_detached(build: Build, seed: int) -> None:
 
 
 def check_learns(name: str, f: Callable[[Tensor], Tensor], start: Tensor, end: Tensor) -> None:
-    """Fail unless f has a gradient somewhere on a way: a hinge is flat on a part of it."""
+    """Fail unless f has a gradient at an end of a way or in its middle: a hinge is flat on a part.
+
+    Where f is convex and differs at both ends, it has one at the higher end.
+    """
     gradients = [gradient(f, torch.lerp(start, end, share)) for share in (0.0, 0.5, 1.0)]
     assert any(g is not None for g in gradients), f"{name}: detached, or a tensor becomes a number"
     if not any(g is not None and g.any() for g in gradients):

@@ -35,7 +35,11 @@ def check_gradient(build: Build, seed: int) -> None:
 
 
 class FrozenDetach(TorchFunctionMode):
-    """Replay what detach() first gave, so detached weights are constants in the quotient too."""
+    """Replays what every detach() gave in the first call.
+
+    So a loss's detached weights are the constants in the difference quotient that they are in its
+    gradient.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -39,7 +39,10 @@ LAW_PAIRINGS = {name: with_whole_views(pairing) for name, pairing in SCORED.item
 
 
 def with_sample_numbers(loss: Loss) -> Loss:
-    """Let a loss have met each sample once, all alike, so its memory is not empty."""
+    """Return a loss that keeps numbers of samples as if it had met each once, all of them alike.
+
+    So its laws are those of a memory that is not empty, and the order of samples does not matter.
+    """
     if loss.needs_samples:
         training = loss.training
         loss.prepare_samples(MAX_SAMPLES)

@@ -22,7 +22,10 @@ ACCURACY = Scoring()
 
 @dataclass(frozen=True)
 class ImageDataset(Dataset):
-    """A set of images; its `sizes` are classes, training and test images."""
+    """A set of images: besides its source, how it is read and scored.
+
+    Its `sizes` are classes, training and test images.
+    """
 
     layout: str = ""  # of its files, in the reader's words
     # those that are taken of the classes of its files, or that FC100 tests; none: all

@@ -68,7 +68,10 @@ def folder_reader(root: Path) -> ReadBytes:
 
 
 def opened(path: Path, fix: str = REPLACE, top: str | None = None) -> Kept:
-    """Open a folder, or a zip, of which the only folder at the top is left out of the names."""
+    """The files of a folder, or those in one folder of a zip.
+
+    By default that is the only folder at the zip's top, if there is only one.
+    """
     if path.is_dir():
         return Kept(files_below(path), folder_reader(path))
     with reading(path, fix):
@@ -98,7 +101,10 @@ def pool() -> ThreadPoolExecutor:
 
 
 def begin_decoding(work: Callable[[int], None], count: int) -> Callable[[], None]:
-    """Have threads work on 0, ... count - 1; return what waits, and raises the first error."""
+    """Have threads do the work for 0, 1, ... count - 1.
+
+    What is returned waits for them, and raises the first error in order.
+    """
 
     def some(start: int) -> None:
         for number in range(start, min(start + IMAGES_PER_THREAD, count)):
@@ -124,7 +130,10 @@ def cancel_decoding() -> None:
 
 
 class Ahead(Generic[T]):
-    """Prepare batches by threads: who asks for one, anywhere, has the next ones begun."""
+    """Batches by number that threads prepare: who asks for one has the next ones begun.
+
+    Whoever goes on in the middle of an epoch begins there.
+    """
 
     def __init__(self, begin: Callable[[int], Callable[[], T]], count: int) -> None:
         self.begin, self.count = begin, count
@@ -193,7 +202,10 @@ def decode(name: str, data: bytes, side: int | None) -> Tensor:
 def crops(
     name: str, data: bytes, boxes: Sequence[Sequence[int]], sizes: Sequence[int]
 ) -> list[Tensor]:
-    """(3, size, size) uint8 of boxes (top, left, height, width), resized as torchvision's are."""
+    """(3, size, size) uint8 of parts of an image file, each resized as torchvision's are.
+
+    Boxes are top, left, height and width of each part in pixels.
+    """
     image, tensors = open_rgb(name, data), []
     for (top, left, height, width), size in zip(boxes, sizes, strict=True):
         part = image.crop((left, top, left + width, top + height))

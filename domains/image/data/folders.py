@@ -41,7 +41,10 @@ def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str
 
 
 def grouped(root: Path, part: Part, pattern: str | None, depth: int) -> Part:
-    """Group files by what a pattern, or its first bracket, finds below so many folders."""
+    """Return files with their groups: what a pattern, or its first bracket, finds in each name.
+
+    The folders above, down to the depth, are no part of a name.
+    """
     if pattern is None:
         return part
     with reading(f"groups={pattern}", "write one such as [^_]+", "is no regular expression"):

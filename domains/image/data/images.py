@@ -148,7 +148,10 @@ class ImageFiles:
         shapes: Sequence[tuple[int, int]],
         work: Callable[[str, int], Sequence[Tensor]],
     ) -> Callable[[], list[Tensor]]:
-        """Have threads make a picture of each shape by name and place; return what waits."""
+        """Have threads decode files, each into a picture of each shape; return what waits for them.
+
+        The work makes the pictures of a file by its name and place.
+        """
         device = self.labels.device
         pinned = device.type == "cuda"  # which is copied from unwaited for
         buffers = [

@@ -140,7 +140,10 @@ def array_keys(path: Path, names: Sequence[str], groups: str | None = None) -> d
 
 
 def array(archive: zipfile.ZipFile, key: str) -> Array:
-    """Read an array of a bounded size, of numbers or texts; pandas' texts are Python objects."""
+    """An array of a bounded size, of numbers or texts: nothing is unpickled.
+
+    Texts of pandas are Python objects, which are refused.
+    """
     data = BytesIO(member(archive, f"{key}.npy", UNPACKED))
     try:
         return np.lib.format.read_array(data, allow_pickle=False)

@@ -33,7 +33,10 @@ def load_tiny(about: ImageDataset, asked: Request) -> LoadedImages:
 
 
 def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Load each tenth class of the training part, half of it to test: the test part is small."""
+    """Every tenth class of Tiny-ImageNet's training part, at the size of views.
+
+    Half of what is read of each class is tested: the published test part is too small for that.
+    """
     path, kept, whole = tiny_files(about, asked.data_root)
     named = {
         label: [name for name in whole.train.names if name.split("/")[1] == label]
@@ -157,7 +160,10 @@ LAYOUTS: dict[str, Callable[[Kept], Parts]] = {
 
 
 def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
-    """Load tiles of photographs CLASS_NUMBER.jpg; the digest is of their bytes and names."""
+    """Load the tiles of the declared classes, whose photographs are named CLASS_NUMBER.jpg.
+
+    The digest is of the photographs' bytes and names.
+    """
     path = download.obtain(about, asked.data_root)
     kept = named_photographs(path, about.classes)
     named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}

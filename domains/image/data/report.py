@@ -26,7 +26,10 @@ def image_samples(
     own: bool,
     more: Mapping[str, Any],
 ) -> Samples:
-    """Return all parts' images; only of one's own it is told which are grey or large."""
+    """Return the images of all parts, training first and test last, and those that are empty.
+
+    Notes on grey or large images of a declared set are what is known of it, and left out.
+    """
     held = [part for part in splits.values() if isinstance(part, Images)]
     whole = len(held) == len(splits)  # none is decoded only when it is used
     compared = own and whole and sum(map(len, held)) <= MOST_COMPARED
@@ -54,7 +57,10 @@ def pixel_keys(parts: Sequence[Images]) -> Iterator[bytes]:
 
 
 def small_keys(parts: Sequence[Images]) -> list[int]:
-    """Number images by the first that correlates by LIKE or more, small, grey, mirrored too."""
+    """Return the same number for images that are nearly equal when small and grey, or mirrored.
+
+    A key is the number of the first image whose brightness correlates by more than LIKE.
+    """
     blocks = (block.cpu().float() for part in parts for block in part.pixels.split(1024))
     small = torch.cat([adaptive_avg_pool2d((block * GREY).sum(1), THUMB) for block in blocks])
     small = small - small.mean((1, 2), keepdim=True)

@@ -53,7 +53,10 @@ def sun(root: Path) -> SetFiles:
 
 
 def caltech(root: Path) -> SetFiles:
-    """Split Caltech-101 by thirty images a class; which is not said, here the same ones."""
+    """Caltech-101 without its background: thirty images of each class, all others are tested.
+
+    Which thirty is not said; here the same for every seed.
+    """
     kept = datasets.Caltech101(root)
     folder, rng = Path(kept.root, "101_ObjectCategories"), np.random.default_rng(0)
     classes, train, test = kept.categories, LabelledFiles(), LabelledFiles()

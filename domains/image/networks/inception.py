@@ -70,7 +70,10 @@ def scaled_width(count: int, width: float) -> int:
 
 
 class CaffePixels(nn.Module):
-    """Turn images normalised as ImageNet's to blue, green, red from 0 to 255, less a mean."""
+    """Images normalised as ImageNet's to what Caffe's networks see.
+
+    That is blue, green and red from 0 to 255, less a mean.
+    """
 
     factor: Tensor
     shift: Tensor

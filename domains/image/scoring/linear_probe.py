@@ -52,7 +52,11 @@ def train_probe(
     seed: int,
     score: Callable[[Model, Classifier], None] = lambda model, classifier: None,
 ) -> tuple[Model, Classifier]:
-    """Train on views by the seed, on a copy; `score` gets it and the classifier each epoch."""
+    """The encoder with the statistics it then has, and the classifier after the last epoch.
+
+    The given model is left as it is. The seed draws weights, order and views; `score` gets both
+    after every epoch, and leaves them as they are.
+    """
     model, device = copy.deepcopy(model).requires_grad_(False), images.labels.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

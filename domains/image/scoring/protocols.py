@@ -71,7 +71,11 @@ PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
 def score(
     encoder: str, dataset: str, by: str, seed: int, data_root: Path | None, device: torch.device
 ) -> dict[str, float]:
-    """Return percents of an export or `torchvision:NAME`; the seed draws parts and episodes."""
+    """The metrics of an encoder on a set, in percent.
+
+    The encoder is a folder that `--export` wrote, or `torchvision:NAME`. The seed draws the
+    validation part and episodes.
+    """
     opened = open_encoder(encoder, data_root, device)
     if by == "knn":
         tell(KNN_NOTE)

@@ -79,7 +79,10 @@ def to_grey(images: Tensor, chosen: Tensor) -> Tensor:
 
 
 def tint(images: Tensor, matrices: Tensor, share_of_mean: Tensor) -> Tensor:
-    """(N, 3, H, W) mixed by (N, 3, 3) matrices and (N,) shares of the mean luma, in [0, 1]."""
+    """(N, 3, H, W) images with their colours mixed by (N, 3, 3) matrices, cut to [0, 1].
+
+    An (N,) share of its mean luma is added to each.
+    """
     luma = images.mean((2, 3)) @ constant(LUMA, images.device)
     added = (share_of_mean * luma).view(-1, 1, 1)
     return torch.baddbmm(added, matrices, images.flatten(2)).clamp_(0, 1).view_as(images)
@@ -123,7 +126,11 @@ def by_turn(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: T
 
 
 def in_six(images: Tensor, turn: Tensor, shift: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
-    """Compute as `by_turn` without a read from the device: passes out of turn change nothing."""
+    """Compute the same as `by_turn` without a read from the device.
+
+    Three linear passes, hue, and three again: an image has each where it is its turn, and nothing
+    changes by the other.
+    """
     after = constant((0, 0, 0, 1, 1, 1), turn.device, torch.bool)
     idle = (turn[:, None] > constant(PASSES * 2, turn.device)) == after
     mix = mixture(kind, factor.masked_fill_(idle, 1))

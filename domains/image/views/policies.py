@@ -62,13 +62,20 @@ def policy(kind: PolicyKind, size: int) -> Policy:
 
 
 def grouped_policies(policies: Sequence[Policy], device: torch.device) -> Runs:
-    """Join equal neighbours for fewer launches; a CPU's caches hold one view at a time."""
+    """Policies in turn, with how many views of each are made at once.
+
+    On a CPU each view is alone: more images at once would leave its caches. Elsewhere the views of
+    neighbouring policies that are equal are one batch, for half as many launches.
+    """
     if device.type == "cpu":
         return [(policy, 1) for policy in policies]
     return [(policy, len(list(run))) for policy, run in groupby(policies)]
 
 
 def policy_pair(policy: Policy) -> tuple[Policy, Policy]:
-    """BYOL's views: all blurred; a tenth, and a fifth solarised; saturation by 0.2 in both."""
+    """BYOL's and MoCo v3's two views: all blurred; a tenth blurred and a fifth solarised.
+
+    Saturation is jittered by 0.2, half as much as in SimCLR's for small images, as in both codes.
+    """
     first = replace(policy, strength=(0.4, 0.4, 0.2, 0.1), blur=1.0)
     return first, replace(first, blur=0.1, solarise=0.2)

@@ -70,7 +70,10 @@ class Draws:
 def randaugment(
     images: Tensor, n: int, magnitude: float, fill: tuple[float, float, float], rng: torch.Generator
 ) -> Tensor:
-    """(N, 3, H, W) in [0, 1]: n operations each, half of them left out, of mean magnitude of 10."""
+    """(N, 3, H, W) in [0, 1]: n operations in a row on each image, each applied half of the time.
+
+    Magnitudes are of 10, about their mean. Pixels from outside of an image have the colour `fill`.
+    """
     draws = draw_operations(n, len(images), magnitude, on_host(rng))
     return apply(images.mul(255).round_(), draws, fill).div_(255)
 
@@ -89,7 +92,10 @@ def draw_operations(layers: int, n: int, magnitude: float, rng: torch.Generator)
 
 
 def apply(images: Tensor, draws: Draws, fill: tuple[float, float, float]) -> Tensor:
-    """Overwrite whole numbers layer by layer; the host has the draws, and groups by them."""
+    """Each image's operations, layer by layer; the whole numbers of the images are overwritten.
+
+    The draws for each layer and image are on the host, which groups the images by them.
+    """
     colour = constant(tuple(round(255 * part) for part in fill), images.device)
     kind = 1 + torch.bucketize(draws.operation, torch.tensor(LAST_OF_KIND))
     kind.masked_fill_((kind == 1) & draws.cubic, 0)  # bicubic moves; the bilinear ones are 1
@@ -155,7 +161,10 @@ def resample(
 
 
 def bilinear(images: Tensor, source: Tensor) -> Tensor:
-    """(n, 3, H, W) at (n, 2, H, W) x and y, 0 the first pixel's middle; borders go on outside."""
+    """(n, 3, H, W) images at positions between their pixels; borders go on outside.
+
+    The source is x and y of each new pixel, (n, 2, H, W); the middle of the first pixel is at 0.
+    """
     height, width = images.shape[-2:]
     grid = (2 * source + 1) / constant((width, height), source.device).view(2, 1, 1) - 1
     return grid_sample(images, grid.permute(0, 2, 3, 1), padding_mode="border", align_corners=False)
@@ -207,7 +216,10 @@ def point_tables(operation: Tensor, share: Tensor) -> Tensor:
 
 
 def look_up(images: Tensor, operation: Tensor, table: Tensor) -> Tensor:
-    """Map values by (n, 256) tables, those of `POINT_OPERATIONS` or made for `STATISTICS`."""
+    """Operations that send a value to the same one wherever it stands in its colour.
+
+    Those of `POINT_OPERATIONS` have an (n, 256) table, those of `STATISTICS` make one.
+    """
     n, colours = images.shape[:2]
     values = images.reshape(n, colours, -1)
     low, high, bins = values.amin(2, keepdim=True), values.amax(2, keepdim=True), values.long()

@@ -13,7 +13,10 @@ def to_float(images: Tensor) -> Tensor:
 
 
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1] of (N, 4) top, left, height, width, some mirrored."""
+    """(N, 3, size, size) float32 in [0, 1]: a resized box of each image, some mirrored.
+
+    Boxes are (N, 4) top, left, height, width in pixels.
+    """
     height, width = images.shape[-2:]
     top, left, tall, wide = boxes.unbind(1)
     if height == width:
@@ -43,7 +46,10 @@ def warp(images: Tensor, maps: Tensor, size: int, edges: str) -> Tensor:
 def resize_weights(
     start: Tensor, length: Tensor, pixels: int, size: int, flipped: Tensor | None = None
 ) -> Tensor:
-    """(N, size, pixels) triangles of (N,) starts and lengths in whole pixels, some turned round."""
+    """(N, size, pixels) weights of a line's pixels in its resized part: triangles.
+
+    Parts have (N,) starts and lengths, in whole pixels; some are turned round.
+    """
     step = length / size
     new = index_range(size, start.device, 0.5)
     centres = torch.addcmul(start[:, None], step[:, None], new)
@@ -67,7 +73,10 @@ def resample_separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def blur(images: Tensor, sigma: Tensor) -> Tensor:
-    """Blur (N, 3, S, S) by SimCLR's Gaussian of (N,) sigma pixels, a tenth of the mirrored side."""
+    """SimCLR's Gaussian blur, its kernel a tenth of the image, which is mirrored at borders.
+
+    The images are square, (N, 3, S, S), and sigma is (N,) in pixels.
+    """
     size = images.shape[-1]
     radius = max(1, size // 20)
     offsets = torch.arange(-radius, radius + 1, device=images.device)

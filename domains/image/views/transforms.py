@@ -89,7 +89,11 @@ def erase_some(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 
 
 def evaluation_view(images: Tensor, size: int) -> Tensor:
-    """(N, 3, size, size) float32 in [0, 1]: the middle, resized from another size."""
+    """(N, 3, size, size) float32 in [0, 1] without any randomness.
+
+    Images of that size are only converted; others are resized (shorter side to `stored_size(size)`)
+    and their middle is kept.
+    """
     x = to_float(images)
     height, width = x.shape[-2:]
     if height == width == size:
