@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument
 
-from contrastbench.benchmarks.cli.arguments import parse_loss
+from contrastbench.benchmarks.cli.options import parse_loss
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.cli.run import has_collapsed, rank_text, rate_text
 from contrastbench.domains.registry import declaration

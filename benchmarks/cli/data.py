@@ -9,7 +9,7 @@ import typer
 from typer import Argument
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.errors import UserError, unknown

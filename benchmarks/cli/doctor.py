@@ -10,8 +10,7 @@ import torch
 from packaging.requirements import Requirement
 
 from contrastbench.benchmarks.cli.output import say
-from contrastbench.benchmarks.running.devices import driver
-from contrastbench.benchmarks.running.environment import installed
+from contrastbench.benchmarks.running.devices import driver, installed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.registry import declarations

@@ -10,7 +10,7 @@ import typer
 from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.cli.output import print_json, say, show
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment, make_experiment

@@ -7,7 +7,7 @@ import typer
 from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.cli.options import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.running.options import check_data_root
@@ -70,7 +70,7 @@ def verify(
     if what is None and suite not in catalogue.table_files():
         raise UserError(f"the bundle is for {suite!r}, which does not ship: add its sweep file")
     from contrastbench.benchmarks.report.words import rendered
-    from contrastbench.benchmarks.running.confined import can_confine
+    from contrastbench.benchmarks.submission.apart import can_confine
     from contrastbench.benchmarks.submission.verify import Verification, run_checks
 
     if not trust:

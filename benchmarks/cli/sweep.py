@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
+from contrastbench.benchmarks.cli.options import parse_losses, parse_pairs
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running.launch import launched
@@ -135,7 +135,7 @@ def parse_jobs(text: str) -> tuple[int, bool]:
 
 def check_runnable(plan: "Plan", options: Options) -> None:
     """Raise unless there are the devices and something to run."""
-    from contrastbench.benchmarks.sweeps.slots import check_devices
+    from contrastbench.benchmarks.sweeps.process import check_devices
 
     if not launched():
         check_devices(options.device, options.devices)
@@ -210,7 +210,7 @@ def merge(
 
     Example: bench merge --shipped
     """
-    from contrastbench.benchmarks.records.merge import merge_records
+    from contrastbench.benchmarks.records.packing import merge_records
     from contrastbench.benchmarks.records.packs import SHIPPED
 
     folders = [*(sources or []), *[SHIPPED] * shipped]

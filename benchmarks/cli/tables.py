@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
-from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.cli.options import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.report.tables import audit_markdown, render_table

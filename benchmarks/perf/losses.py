@@ -22,8 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastbench.benchmarks.against.batches import Batch
-from contrastbench.benchmarks.against.calls import CalledLoss
+from contrastbench.benchmarks.against.calls import Batch, CalledLoss
 from contrastbench.benchmarks.perf.timing import CPU, best_of, table_head
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.losses.registry import OURS, SUPERVISED

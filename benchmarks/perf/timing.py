@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from joblib import cpu_count
 
-from contrastbench.benchmarks.running.devices import synchronize
-from contrastbench.benchmarks.running.environment import environment
+from contrastbench.benchmarks.running.devices import environment, synchronize
 
 CPU = torch.device("cpu")
 Work = Callable[[], Any]

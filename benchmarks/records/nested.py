@@ -1,4 +1,6 @@
-"""Nested selection: each fold is scored at the setting that its own training part ranks first.
+"""What the trials of a place give together: a choice by each fold, or seeds that failed with all.
+
+In a nested selection each fold is scored at the setting that its own training part ranks first.
 
 Where folds turn, every sample is in some training part, so one choice for all folds has seen what
 it is scored on. So each outer fold of each seed chooses by its own inner scores, of equal ones the
@@ -14,6 +16,8 @@ from statistics import fmean, pstdev
 from typing import Any, cast
 
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records.grouping import grouped
+from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.errors import UserError
@@ -106,3 +110,40 @@ def trial_params(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
 def frequencies(records: Iterable[Record]) -> list[tuple[int, int]]:
     """Count how often folds chose which setting, by its place, the most frequent first."""
     return Counter(k for record in records for k in record["details"]["chosen"]).most_common()
+
+
+def counting_run(records: Sequence[Record]) -> Record:
+    """Return a seed's run that counts: a later success replaces a failure."""
+    return min(records, key=lambda record: STATUSES.index(record["status"]))
+
+
+def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
+    """Return the best failed run of each seed that every trial tried without success."""
+    tried = [by_place(trial.records(results)) for trial in trials]
+    failed: ByData = {}
+    for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
+        record = counting_run([run for places in tried for run in places[data_hash, seed]])
+        if record["status"] != "ok" and seed not in but:
+            failed.setdefault(data_hash, {})[seed] = record
+    return ordered_by_data(failed)
+
+
+def tried_by_all(trials: Sequence[Experiment], results: Path) -> set[tuple[str, int]]:
+    """Return the data and seeds that every trial has a record of, with a result or without one."""
+    return set.intersection(*(set(by_place(trial.records(results))) for trial in trials))
+
+
+def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
+    """Group records by data and seed."""
+    return grouped(((record["data_hash"], record["seed"]), record) for record in records)
+
+
+def failures_text(failed: Sequence[Record], ok: int) -> str:
+    """Return in words how many seeds ended in which way.
+
+    >>> failures_text([{"status": "diverged"}, {"status": "diverged"}], ok=3)
+    'diverged (2 of 5)'
+    """
+    counts = Counter[str](record["status"] for record in failed)
+    shown = [name for name in STATUSES if counts[name]]
+    return ", ".join(f"{name} ({counts[name]} of {len(failed) + ok})" for name in shown)

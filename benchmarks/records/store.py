@@ -5,6 +5,7 @@ One immutable JSON file for each finished cell, published atomically and never o
 
 import hashlib
 import json
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -32,6 +33,7 @@ Fields = Mapping[str, Any]  # some or all of a record
 # everything that can change a number, besides the seed: with defaults filled in; loss_code is the
 # sha256 of a user's own loss, empty for registered ones
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "params", "recipe", "protocol", "data_hash")
+LARGE_RECORD = 2**16  # bytes
 
 
 def key(record: Fields) -> str:
@@ -212,3 +214,44 @@ def parsed(data: bytes, path: object, checksum: bool = True) -> Record:
             f"{path} was changed after it was published (sha256 differs): restore it or delete it"
         )
     return cast(Record, dict(record))
+
+
+class NotWritten(UserError):
+    """The disk did not take a record, or has no room for one that is to be made."""
+
+    def __init__(self, message: str, record: Record | None = None) -> None:
+        super().__init__(message)
+        self.record = record
+
+
+def check_writable(folder: Path) -> None:
+    """Raise if records cannot be published there, which takes room and a link.
+
+    Raises:
+        NotWritten: the disk is full.
+        UserError: the folder is not writable for another reason.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with files.temporary_file(folder, bytes(LARGE_RECORD)) as file:
+            linked = files.temporary(folder)
+            files.link(file, linked)
+            linked.unlink()
+    except OSError as error:
+        said, fix = f"cannot write to {folder} ({error.strerror})", "another folder with --results"
+        if error.errno in files.DISK_FULL:
+            there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+            said += f": {files.free_mib(there):.0f} MiB are free, make room or name"
+            raise NotWritten(f"{said} {fix}") from None
+        raise UserError(f"{said}: name {fix}") from None
+
+
+def prepare_output(folder: Path, option: str) -> None:
+    """Make the folder that an option names, before anything is trained for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder} ({error.strerror}): name another folder with {option}"
+        ) from None

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
-from contrastbench.benchmarks.report.contents import TableView
-from contrastbench.benchmarks.report.groups import Group
+from contrastbench.benchmarks.report.contents import Group, TableView
 from contrastbench.benchmarks.tables.catalogue import by_number
 from contrastbench.losses.expression import names
 from contrastbench.losses.ranges import Number

@@ -19,9 +19,14 @@ from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
-from contrastbench.benchmarks.report.contents import TableView
+from contrastbench.benchmarks.report.contents import (
+    Group,
+    TableView,
+    read_groups,
+    settings_line,
+    titles,
+)
 from contrastbench.benchmarks.report.figures import with_minus
-from contrastbench.benchmarks.report.groups import Group, read_groups, settings_line, titles
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import TEMPLATES
 from contrastbench.benchmarks.running.provenance import provenance

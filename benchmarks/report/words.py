@@ -175,7 +175,7 @@ def near_infonce(trial: Setting, row: Row) -> str:
     name = row.loss or NONE
     if row.control or name in (NONE, "infonce", *SUPERVISED):
         return ""
-    from contrastbench.benchmarks.against.nearness import nearness  # brings torch
+    from contrastbench.benchmarks.against.compare import nearness  # brings torch
 
     cosine, temperature = nearness(name, trial.params)
     return f", gradient at cosine {cosine:.3f} to infonce's at temperature {temperature:g}"

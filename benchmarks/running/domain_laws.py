@@ -28,7 +28,7 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.opening import open_domain
-from contrastbench.benchmarks.running.publishing import as_details
+from contrastbench.benchmarks.running.runner import as_details
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains.base import Domain, Evaluation, NumbersSamples
 from contrastbench.domains.declaration import Declaration, TestPart

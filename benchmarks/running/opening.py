@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -11,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from contrastbench.benchmarks.records import exports, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.records.writable import check_writable, prepare_output
+from contrastbench.benchmarks.records.store import Record, check_writable, prepare_output
 from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
@@ -44,43 +44,57 @@ class NoMemory(UserError):
 
 
 @dataclass(frozen=True)
-class Opened:
-    """The cells that one training makes: the first trains, and all score its model.
+class OpenedSet:
+    """A data set that was read, and the cell that is scored on it.
 
     Args:
-        cells: with the hashes of their data.
-        domains: the data of each.
-        scored: the hashes of what scores the model.
-        place: of the cell that was asked for.
+        cell: with the hash of its data.
+        scored: the hash of what scores the model.
+        trains: whether the model learns from it.
+    """
+
+    cell: Cell
+    domain: AnyDomain
+    scored: str
+    trains: bool
+
+    @cached_property
+    def report(self) -> DataReport:
+        """Return what the data hold."""
+        return self.domain.report(self.trains)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What one training reads: the model is of the first set, and all sets score it.
+
+    Args:
+        place: of the set that was asked for.
         loss: on the domain's device; None: the encoder stays as it is, or the loss is not yet made.
-        reports: what the data of each cell hold.
         compiled: what of the training is compiled.
     """
 
-    cells: Sequence[Cell]
-    domains: Sequence[AnyDomain]
-    scored: Sequence[str]
+    sets: Sequence[OpenedSet]
     place: int
     options: Options
     loss: Loss | None = None
-    reports: Sequence[DataReport] = ()
     compiled: Sequence[str] = ()
 
     @property
-    def domain(self) -> AnyDomain:
-        """Return the domain that trains."""
-        return self.domains[0]
+    def first(self) -> OpenedSet:
+        """Return the set that the model is of."""
+        return self.sets[0]
 
     @property
-    def asked(self) -> Cell:
-        """Return the cell that was asked for."""
-        return self.cells[self.place]
+    def asked(self) -> OpenedSet:
+        """Return the set that was asked for."""
+        return self.sets[self.place]
 
     @property
     def checkpoint(self) -> Path:
         """Return the path of an interrupted training's checkpoint."""
-        first = self.cells[0]
-        name = f"{first.key[:16]}-seed{first.seed}.safetensors"
+        cell = self.first.cell
+        name = f"{cell.key[:16]}-seed{cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
 
 
@@ -105,9 +119,14 @@ def open_cells(
     scored = [domain.data_hash(trained=False) for domain in domains]
     digest = domains[0].data_hash(trained=True) if experiment.trained else scored[0]
     digests = [digest, *(store.json_digest((digest, other)) for other in scored[1:])]
-    hashed = zip(works, digests, strict=True)
-    cells = [Cell(work, seed, digest, contents) for work, digest in hashed]
-    return Opened(cells, domains, scored, works.index(experiment), options)
+    read = zip(works, digests, domains, scored, strict=True)
+    sets = [
+        OpenedSet(
+            Cell(work, seed, digest, contents), domain, own, work.trained and work is works[0]
+        )
+        for work, digest, domain, own in read
+    ]
+    return Opened(sets, works.index(experiment), options)
 
 
 def open_domain(
@@ -150,33 +169,31 @@ def check_same_data(cell: Cell, data_hash: str | None) -> None:
 
 def with_loss(opened: Opened) -> Opened:
     """Make the loss, look at the data, and say what was read."""
-    cell, domain = opened.cells[0], opened.domain
-    if not cell.experiment.trained or cell.experiment.full_recipe.length(1) == 0:
+    cell, domain = opened.first.cell, opened.first.domain
+    if not opened.first.trains or cell.experiment.full_recipe.length(1) == 0:
         domain.check_untrained()
-    for sibling, other in zip(opened.cells[1:], opened.domains[1:], strict=True):
-        if shapes(other) != shapes(domain):
-            trained, scored = cell.experiment.dataset, sibling.experiment.dataset
+    for other in opened.sets[1:]:
+        if shapes(other.domain) != shapes(domain):
+            trained, scored = cell.experiment.dataset, other.cell.experiment.dataset
             raise UserError(
                 f"an encoder of {trained} does not fit {scored}, whose inputs are others: "
                 "score_on takes sets of like inputs"
             )
     loss = make_cell_loss(cell, domain)
-    reports = [scored.report(loss is not None and scored is domain) for scored in opened.domains]
-    tell_reports(opened.cells, reports)
     compiled = compiled_parts(domain, loss) if opened.options.compile else []
-    for cell in opened.cells:
-        check_writable(cell.path(opened.options.results).parent)
-    return replace(opened, loss=loss, reports=reports, compiled=compiled)
+    for one in opened.sets:
+        tell_report(one)
+        check_writable(one.cell.path(opened.options.results).parent)
+    return replace(opened, loss=loss, compiled=compiled)
 
 
-def tell_reports(cells: Sequence[Cell], reports: Sequence[DataReport]) -> None:
+def tell_report(one: OpenedSet) -> None:
     """Say what was read, once for all seeds of a run, or all cells of a worker."""
-    for cell, report in zip(cells, reports, strict=True) if ranks.is_first() else ():
-        dataset = cell.experiment.dataset
-        if (dataset, cell.data_hash) not in told_reports:
-            told_reports.add((dataset, cell.data_hash))
-            for line in report.lines(dataset):
-                tell(line)
+    dataset = one.cell.experiment.dataset
+    told, report = (dataset, one.cell.data_hash), one.report
+    for line in report.lines(dataset) if told not in told_reports and ranks.is_first() else ():
+        tell(line)
+    told_reports.add(told)
 
 
 def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
@@ -250,11 +267,11 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
 @ranks.by_first
 def finished_result(opened: Opened) -> tuple[Record, Path] | None:
     """Return the record and its path, if the cell has one."""
-    cell, options = opened.asked, opened.options
+    cell, options = opened.asked.cell, opened.options
     finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)
     if export and not (finished and exports.holds(export, finished[0])):
-        domain = opened.domains[opened.place]
+        domain = opened.asked.domain
         check_export(cell.experiment.domain, domain, export, path, finished is not None)
     if finished and options.log:
         tell(f"{path} is finished: its training is over, so nothing is logged")

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore, rendezvous  # type: ignore[attr-defined]
 
-from contrastbench.benchmarks.running import environment
+from contrastbench.benchmarks.running import devices
 from contrastbench.benchmarks.running.devices import choose_device, device_name
 from contrastbench.benchmarks.running.launch import EXIT_OF_LOST, launched, started
 from contrastbench.distributed import ProcessLost, process_lost
@@ -174,7 +174,7 @@ def join_group(device: str) -> None:
     )
     control_group = dist.new_group(backend="gloo", timeout=RANK_TIMEOUT)
     own = torch.device(own_device(device))
-    environment.of_ranks[:] = from_all(device_name(own))
+    devices.of_ranks[:] = from_all(device_name(own))
 
 
 def store() -> TCPStore:

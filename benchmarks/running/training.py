@@ -4,14 +4,17 @@ A training can be interrupted at any step, and goes on with the same numbers.
 """
 
 import math
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -19,10 +22,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from contrastbench.benchmarks.running import checkpoints, ranks
 from contrastbench.benchmarks.running.compiling import ENCODER, STEP, CapturedSteps
-from contrastbench.benchmarks.running.draws import generators_kept, seed_generators
-from contrastbench.benchmarks.running.environment import circumstances
-from contrastbench.benchmarks.running.health import embedding_health
-from contrastbench.benchmarks.running.history import Diverged, History
+from contrastbench.benchmarks.running.devices import circumstances
+from contrastbench.benchmarks.running.history import Diverged, History, embedding_health
 from contrastbench.benchmarks.running.optimizers import (
     load_moments,
     make_optimizer,
@@ -33,9 +34,10 @@ from contrastbench.benchmarks.running.signals import Interruption
 from contrastbench.distributed import average_gradients, sharing
 from contrastbench.domains.base import Domain, Evaluation, Validates
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.random import generator
+from contrastbench.domains.random import generator, seed_torch
 from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError, keep_streams, tell
+from contrastbench.losses import blocks
 from contrastbench.losses.base import Loss
 from contrastbench.losses.contrast import Contrast, permuted
 from contrastbench.losses.settings import keep_settings
@@ -361,3 +363,16 @@ class Run:
         self.loss.load_state_dict(parts["loss"])
         self.best = parts["best"]
         load_moments(self.optimizer, parts["optimizer"])
+
+
+def generators_kept(device: torch.device) -> AbstractContextManager[None]:
+    """Put the generators back afterwards, wherever they stand then."""
+    return blocks.drawing_from(blocks.generator_states(device), device)
+
+
+def seed_generators(device: torch.device, *key: int) -> None:
+    """Seed the global generators by a key such as (seed, epoch, step)."""
+    seed = generator(torch.device("cpu"), *key).initial_seed()
+    seed_torch(device, seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.draws import generators_kept
-from contrastbench.benchmarks.running.health import embedding_health
-from contrastbench.benchmarks.running.history import Diverged
+from contrastbench.benchmarks.running.history import Diverged, embedding_health
 from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
-from contrastbench.benchmarks.running.training import Run
+from contrastbench.benchmarks.running.training import Run, generators_kept
 from contrastbench.domains.registry import DOMAINS, declaration
 from contrastbench.errors import UserError, is_out_of_memory, is_termination, keep_streams
 from contrastbench.losses.contrast import Contrast

@@ -18,18 +18,17 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from contrastbench.benchmarks.comparison.compare import baseline_row
-from contrastbench.benchmarks.records import merge, reading, schema, store
+from contrastbench.benchmarks.records import packing, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
-from contrastbench.benchmarks.running.confined import all_apart
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
+from contrastbench.benchmarks.submission.apart import all_apart
 from contrastbench.benchmarks.submission.bundle import Bundle
-from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.plan import make_plan
+from contrastbench.benchmarks.sweeps.plan import Task, make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.errors import UserError, plural, tell
@@ -134,7 +133,7 @@ def gather_records(case: Verification) -> None:
     sources = [one for one in case.places if reading.dataset_folders(one)]
     names = {tuple(map(store.file_name, (c.domain, c.dataset))) for c in table.columns.values()}
     with TemporaryDirectory(prefix="contrastbench-") as folder:
-        merge.merge_records(sources, Path(folder), names)
+        packing.merge_records(sources, Path(folder), names)
         paths = (path for path in Path(folder).rglob("*") if path.is_file())
         case.files = {path.relative_to(folder): path.read_bytes() for path in paths}
         base = baseline_row(resolve(table, None, Path(folder)))

@@ -1,4 +1,9 @@
-"""A worker process, seen from the sweep that gives it cells; `worker` is its own side."""
+"""A worker process, seen from the sweep that gives it cells; `worker` is its own side.
+
+A worker of several ranks is `python -m contrastbench.benchmarks.sweeps.process N DEVICE`: it starts
+them, passes signals on, and says which one took the others along. Messages and replies are rank
+0's. Brings no torch.
+"""
 
 import dataclasses
 import json
@@ -10,31 +15,34 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from joblib import cpu_count
 
-from contrastbench.benchmarks.running.launch import launched
+from contrastbench.benchmarks.running.launch import Job, launch, launched
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps import team
-from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.errors import UserError
+from contrastbench.benchmarks.running.signals import end_on_sigterm
+from contrastbench.benchmarks.sweeps.plan import Task
+from contrastbench.errors import UserError, tell
 
 Reply = dict[str, Any]
-# -P: a user's files here are no modules
-COMMAND = [sys.executable, "-P", "-m", "contrastbench.benchmarks.sweeps.worker"]
-
-RANKS_LOST = (team.LOST, team.NO_MEMORY)
+MODULE = "contrastbench.benchmarks.sweeps.worker"
+COMMAND = [sys.executable, "-P", "-m", MODULE]  # -P: a user's files here are no modules
+LOST, NO_MEMORY = 76, 77  # exit codes of several ranks; the last line on standard error says why
 GO_ON = "the same command goes on; torchrun repeats it by itself with --max-restarts"
+# of CUDA and ROCm
+DEVICES, DEVICE_PATTERNS = Path("/dev"), ("nvidia[0-9]*", "nvhost*", "kfd", "dxg")
+COUNT_COMMAND = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
 
 
 def command(options: Options) -> list[str]:
-    """Return the command of a worker; one of several ranks is started by `team` or torchrun."""
+    """Return the command of a worker; several ranks are started by `run_ranks` or torchrun."""
     if launched():
         return [*COMMAND, options.device]
     if options.devices == 1:
         return COMMAND
-    return [sys.executable, "-P", "-m", team.__name__, str(options.devices), options.device]
+    return [sys.executable, "-P", "-m", __name__, str(options.devices), options.device]
 
 
 class Worker:
@@ -104,7 +112,7 @@ class Worker:
             return dict(json.loads(line))
         code = self.process.wait()
         words = self.last_words()
-        error = words if code in RANKS_LOST else f"the process {ending(code)}: {words}"
+        error = words if code in (LOST, NO_MEMORY) else f"the process {ending(code)}: {words}"
         return {"status": "failed", "error": error, "code": code}
 
     @property
@@ -173,4 +181,64 @@ def ending(code: int) -> str:
 
 def ran_out(reply: Reply) -> bool:
     """Return whether a cell ended for want of memory, as far as can be told from outside."""
-    return reply["status"] == "oom" or reply.get("code") in (-signal.SIGKILL, team.NO_MEMORY)
+    return reply["status"] == "oom" or reply.get("code") in (-signal.SIGKILL, NO_MEMORY)
+
+
+def slots(device: str, jobs: int, per_device: bool = False, devices: int = 1) -> list[str]:
+    """The device of each worker, or its first one: all that `auto` and `cuda` mean, in turns.
+
+    Args:
+        device: as users name it.
+        jobs: workers, in all or on each device.
+        per_device: the latter.
+        devices: number of devices of each worker, which has those that follow the first.
+
+    >>> slots("cuda:1", 2), slots("cpu", 2, per_device=True)
+    (['cuda:1', 'cuda:1'], ['cpu', 'cpu'])
+    """
+    shared = device not in ("auto", "cuda") or launched()  # torchrun gives its ranks their devices
+    visible = () if shared else cuda_devices()
+    names = visible[: len(visible) - devices + 1 : devices] or (device,)
+    return [names[i % len(names)] for i in range(jobs * (len(names) if per_device else 1))]
+
+
+def check_devices(device: str, devices: int) -> None:
+    """Raise UserError if there are fewer devices than each worker is to have."""
+    if devices > 1 and device not in ("auto", "cpu", "cuda"):
+        both = f"--devices {devices} and --device {device}"
+        raise UserError(f"{both}: give cpu or cuda, each has one")
+    cards = len(cuda_devices()) if devices > 1 and device != "cpu" else 0
+    if cards < devices and (cards or device == "cuda") and devices > 1:
+        raise UserError(
+            f"--devices {devices} and {cards} CUDA devices: each needs one, "
+            "give fewer --devices or --device cpu"
+        )
+
+
+@cache
+def cuda_devices() -> tuple[str, ...]:
+    """The CUDA devices that workers will see, by torch's names.
+
+    Where the system shows a driver, torch is asked, in a process of its own: it alone knows what
+    CUDA_VISIBLE_DEVICES, ROCm and parts of cards leave. No answer counts as none, and the workers
+    say what is wrong.
+    """
+    if sys.platform == "linux" and not any(any(DEVICES.glob(sign)) for sign in DEVICE_PATTERNS):
+        return ()
+    said = subprocess.run(COUNT_COMMAND, capture_output=True, text=True).stdout.split()
+    return tuple(f"cuda:{i}" for i in range(int(said[-1]) if said else 0))
+
+
+def run_ranks() -> None:
+    """Run the ranks until they end."""
+    end_on_sigterm()
+    devices, (kind, _, card) = int(sys.argv[1]), sys.argv[2].partition(":")
+    ending = launch(Job([MODULE, kind], sys.stdout, input=None, card=int(card or 0)), devices)
+    if not ending.lost:
+        sys.exit(ending.code)
+    tell(ending.lost)
+    sys.exit(NO_MEMORY if ending.in_need_of_memory else LOST)
+
+
+if __name__ == "__main__":
+    run_ranks()

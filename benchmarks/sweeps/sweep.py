@@ -22,15 +22,20 @@ from tqdm import tqdm
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.grouping import grouped
-from contrastbench.benchmarks.records.writable import check_writable
+from contrastbench.benchmarks.records.store import check_writable
 from contrastbench.benchmarks.running.launch import launched
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
-from contrastbench.benchmarks.sweeps.cell_states import Task
 from contrastbench.benchmarks.sweeps.costs import duration
-from contrastbench.benchmarks.sweeps.plan import Plan, unfinished_tasks
-from contrastbench.benchmarks.sweeps.process import GO_ON, Reply, Worker, ran_out, torchrun_worker
-from contrastbench.benchmarks.sweeps.slots import slots
+from contrastbench.benchmarks.sweeps.plan import Plan, Task, unfinished_tasks
+from contrastbench.benchmarks.sweeps.process import (
+    GO_ON,
+    Reply,
+    Worker,
+    ran_out,
+    slots,
+    torchrun_worker,
+)
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, plural, printable
 from contrastbench.losses.expression import file_and_class

@@ -23,7 +23,7 @@ from filelock import Timeout
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.files import host
-from contrastbench.benchmarks.records.writable import NotWritten
+from contrastbench.benchmarks.records.store import NotWritten
 from contrastbench.benchmarks.running import launch, ranks
 from contrastbench.benchmarks.running.devices import choose_device
 from contrastbench.benchmarks.running.opening import NoData, NoMemory

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from contrastbench.benchmarks.records.grouping import grouped
-from contrastbench.benchmarks.tables import searches, spaces
+from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
@@ -92,7 +92,7 @@ def points_search(place: Place, budget: Tune, again: bool = False) -> Search:
     recipe, seeds = bare(place), place.setup.trial_seeds
     trained = place.work.scored[0]  # two sets that score one training share its cells
     name = f"{trained.domain}/{trained.dataset}"
-    space = spaces.Space(place.loss, recipe.lr, budget.trials or spaces.POINTS, again, name)
+    space = searches.Space(place.loss, recipe.lr, budget.trials or searches.POINTS, again, name)
     if recipe.nested:
         return searches.Nested(space)
     return searches.Finalists(place.setting, space, [seed + AGAIN_SEEDS * again for seed in seeds])
@@ -128,7 +128,7 @@ def equal_rows(places: Iterable[Place], searched: bool) -> dict[str, str]:
     alike: list[tuple[tuple[str, ...], tuple[bool, str]]] = []
     for place in places:
         if place.row.loss != NONE and not place.row.control:
-            free = spaces.searched_ranges(place.loss) if searched else ()
+            free = searches.searched_ranges(place.loss) if searched else ()
             loss = reduced(place.loss, bare(place).pairing_facts, free)
             cells = replace(place, loss=loss).experiment(Setting(loss.params)).key
             named = loss.name != place.loss.name, place.row.name

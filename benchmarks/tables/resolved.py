@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import failures, nested
+from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.scored import copy_of
@@ -77,7 +77,7 @@ class ResolvedCell:
         """Say how seeds on the place's data failed, such as diverged (2 of 5), or nothing."""
         if self.choice.why:
             return "diverged (every trial)" * (self.choice.why == EVERY_TRIAL)
-        return failures.failures_text(list(self.failed_runs.values()), len(self.records))
+        return nested.failures_text(list(self.failed_runs.values()), len(self.records))
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def with_records(table: Table, cell: ResolvedCell, results: Path) -> ResolvedCel
     if cell.choice.why:
         return cell
     work, but = cell.experiments, {seed + cell.place.shift for seed in table.unshown_seeds}
-    failed = cell.place.shown(failures.failed_by_data(work, results, but))
+    failed = cell.place.shown(nested.failed_by_data(work, results, but))
     if cell.choice.nested:
         ok = cell.place.combined_records(cell.choice, results, but)
     else:

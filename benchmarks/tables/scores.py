@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
-from contrastbench.benchmarks.records.failures import tried_by_all
+from contrastbench.benchmarks.records.nested import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import scored_parts
 from contrastbench.benchmarks.records.store import Record

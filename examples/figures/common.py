@@ -10,7 +10,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
 
-from contrastbench.benchmarks.cli.arguments import parse_losses, parse_pairs
+from contrastbench.benchmarks.cli.options import parse_losses, parse_pairs
 from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.opening import loss_on_device, open_domain
 from contrastbench.benchmarks.running.training import train

@@ -23,7 +23,6 @@ import pytest
 
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import make_experiment
-from contrastbench.benchmarks.running import confined
 from contrastbench.benchmarks.running.opening import open_cells
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart
@@ -102,7 +101,7 @@ UNDEFENDED: dict[str, dict[str, str]] = {
 
 
 def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Record:
-    (cell,) = open_cells(WORK, 0, Options(folder, device="cpu")).cells
+    cell = open_cells(WORK, 0, Options(folder, device="cpu")).asked.cell
     known = {**cell.identity, "loss": "mine"}
     text = CLASS.format(**{"top": "", "own": "", "step": "", **parts}, known=pformat(known))
     code = hashlib.sha256("\0".join(["Mine", text]).encode()).hexdigest()
@@ -117,7 +116,7 @@ def attempt(folder: Path, seconds: float = SECONDS, **parts: str) -> store.Recor
 def quick_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start children warm, which a bubble would keep from their server."""
     monkeypatch.setattr(apart, "COMMAND", [python(), *apart.COMMAND[1:]])
-    monkeypatch.setattr(confined, "can_confine", lambda: False)
+    monkeypatch.setattr(apart, "can_confine", lambda: False)
 
 
 @pytest.mark.parametrize("name", STOPPED)
@@ -158,7 +157,7 @@ def test_downloads_are_found_wherever_they_are(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / folder))
     here = cache_folder()
-    for name, value in confined.environment(tmp_path).items():
+    for name, value in apart.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     assert cache_folder().resolve() == here.resolve()
 
@@ -191,9 +190,9 @@ def running(word: str) -> list[int]:
 
 def cold(monkeypatch: pytest.MonkeyPatch, bubble: bool) -> None:
     monkeypatch.undo()
-    if bubble and not confined.can_confine():
+    if bubble and not apart.can_confine():
         pytest.skip("bubblewrap is missing, or may not confine here")
-    monkeypatch.setattr(confined, "can_confine", lambda: bubble)
+    monkeypatch.setattr(apart, "can_confine", lambda: bubble)
     monkeypatch.setattr(apart, "COMMAND", [sys.executable, *apart.COMMAND[1:]])
 
 

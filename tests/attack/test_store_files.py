@@ -17,8 +17,8 @@ import torch
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.records import files, packing, packs, reading, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge_records
-from contrastbench.benchmarks.records.writable import check_writable
+from contrastbench.benchmarks.records.packing import merge_records
+from contrastbench.benchmarks.records.store import check_writable
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.benchmarks.submission import bundle
 from contrastbench.domains import download

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
-from contrastbench.benchmarks.running.learned import learned_details
+from contrastbench.benchmarks.running.runner import learned_details
 from contrastbench.losses import Loss, UserError, both_views, get_loss
 from contrastbench.losses.base import Scores, block_scores
 from contrastbench.losses.contrast import other_view, permuted, query_key, same_class, whole_row

@@ -11,7 +11,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from contrastbench.benchmarks.tables.spaces import value_at
+from contrastbench.benchmarks.tables.searches import value_at
 from contrastbench.losses import LOSSES, LossSpec, ScoreLoss, UserError, get_loss
 from contrastbench.losses.ranges import (
     TEMPERATURE,

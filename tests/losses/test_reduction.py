@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import random_params
-from contrastbench.benchmarks.tables.spaces import searched_ranges
+from contrastbench.benchmarks.tables.searches import searched_ranges
 from contrastbench.losses import LOSSES, LossSpec, get_loss
 from contrastbench.losses.laws.assertions import check_close, value_and_gradient
 from contrastbench.losses.laws.limits import pairing_of

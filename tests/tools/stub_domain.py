@@ -10,7 +10,7 @@ from torch import nn
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import environment, opening, publishing, runner, training
+from contrastbench.benchmarks.running import devices, opening, runner, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.losses import Contrast, LossSpec, other_view
@@ -45,9 +45,9 @@ class Stub(Domain[Any, nn.Linear, torch.Tensor]):
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the runner open it, and look up packages and the commit once."""
-    known = environment.environment(torch.device("cpu"))
+    known = devices.environment(torch.device("cpu"))
     monkeypatch.setattr(opening, "domain_class", lambda _: Stub)
-    monkeypatch.setattr(publishing, "environment", lambda *_: known)
+    monkeypatch.setattr(runner, "environment", lambda *_: known)
     monkeypatch.setattr(training, "circumstances", lambda *_: {})
 
 

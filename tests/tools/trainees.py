@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import environment, training
+from contrastbench.benchmarks.running import devices, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.signals import end_on_sigterm
@@ -51,11 +51,11 @@ def prepare() -> None:
     svm.C_GRID, svm.INNER_FOLDS = (1.0,), 2
     logistic.C_GRID, linear.EPOCHS = (1.0,), 2
     for module, name in (
-        (environment, "installed"),
+        (devices, "installed"),
         *((generated, "motif_graphs"), (digits, "load_digits")),
     ):
         setattr(module, name, cache(getattr(module, name)))
-    environment.environment(torch.device("cpu"))
+    devices.environment(torch.device("cpu"))
     generated.motif_graphs()
     digits.load_digits()
     with few_sentences():

@@ -11,7 +11,7 @@ from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.benchmarks.report import (
     site,  # noqa: F401 - imported before the fork
     table_pages,

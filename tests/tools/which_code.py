@@ -17,7 +17,7 @@ from pathlib import Path
 
 from contrastbench.benchmarks.against.calls import CalledLoss
 from contrastbench.benchmarks.against.compare import compare_on_batches
-from contrastbench.benchmarks.cli.arguments import parse_loss
+from contrastbench.benchmarks.cli.options import parse_loss
 from contrastbench.errors import UserError
 from frozen import with_table
 

@@ -9,10 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.against import calls
-from contrastbench.benchmarks.against.batches import Batch, random_batch
-from contrastbench.benchmarks.against.calls import PAIRINGS, CalledLoss, convention
-from contrastbench.benchmarks.against.compare import LossComparison, compare_on_batches
-from contrastbench.benchmarks.against.nearness import PAIRS, TEMPERATURES, nearness
+from contrastbench.benchmarks.against.calls import (
+    PAIRINGS,
+    Batch,
+    CalledLoss,
+    convention,
+    random_batch,
+)
+from contrastbench.benchmarks.against.compare import (
+    PAIRS,
+    TEMPERATURES,
+    LossComparison,
+    compare_on_batches,
+    nearness,
+)
 from contrastbench.benchmarks.cli.check import PAIRING_NAMES
 from contrastbench.errors import UserError
 from contrastbench.losses import both_views, get_loss

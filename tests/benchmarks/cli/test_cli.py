@@ -21,7 +21,7 @@ import stub_domain
 import warm
 from contrastbench.benchmarks.cli import listing
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running.provenance import provenance

@@ -11,7 +11,7 @@ import torch
 from typer.main import get_command
 
 from contrastbench.benchmarks.cli import main as cli
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.records.command import as_yaml, parse_value, run_command
 from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.domains.recipe import Recipe
@@ -180,7 +180,7 @@ def test_shipped_records_name_no_folder_of_a_machine() -> None:
 
 def test_a_gpus_settings_are_in_the_command() -> None:
     from contrastbench.benchmarks.running.options import Options
-    from contrastbench.benchmarks.running.publishing import device_words
+    from contrastbench.benchmarks.running.runner import device_words
 
     cuda = torch.device("cuda", 1)
     root = Options(data_root=Path("the data"), deterministic=False, tf32=True)

@@ -11,7 +11,7 @@ import stub_domain
 from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import environment, reproduction
+from contrastbench.benchmarks.running import devices, reproduction
 from contrastbench.losses import code as losses_code
 from made_records import add
 
@@ -62,9 +62,9 @@ def test_variables_that_decide_arithmetic_are_circumstances(
     for name in [name for name in os.environ if name.startswith(("MKL_", "OPENBLAS_"))]:
         monkeypatch.delenv(name)  # a machine may set them for all
     monkeypatch.setenv("MKL_NUM_THREADS", "2")
-    assert "variables" not in environment.circumstances(torch.device("cpu"))
+    assert "variables" not in devices.circumstances(torch.device("cpu"))
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
-    about = {**environment.circumstances(torch.device("cpu")), "deterministic": True}
+    about = {**devices.circumstances(torch.device("cpu")), "deterministic": True}
     assert about["variables"] == {"MKL_CBWR": "COMPATIBLE"}
     record: Any = {"environment": about}
     other: Any = {"environment": {k: v for k, v in about.items() if k != "variables"}}

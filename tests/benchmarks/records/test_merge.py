@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.store import SCHEMA, publish_record
 from contrastbench.losses import UserError

@@ -10,10 +10,10 @@ import pytest
 
 from contrastbench.benchmarks.records import files, packing, store
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.benchmarks.sweeps.cell_states import survey
 from contrastbench.benchmarks.sweeps.costs import Costs
+from contrastbench.benchmarks.sweeps.plan import survey
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec

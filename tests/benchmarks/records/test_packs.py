@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from contrastbench.benchmarks.records import packing, packs, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import times

@@ -15,7 +15,7 @@ import pytest
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import site
-from contrastbench.benchmarks.report.groups import read_groups, titles
+from contrastbench.benchmarks.report.contents import read_groups, titles
 from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.load import load_table

@@ -13,7 +13,7 @@ import torch
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import devices, provenance, runner
-from contrastbench.benchmarks.running.environment import circumstances, environment
+from contrastbench.benchmarks.running.devices import circumstances, environment
 from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import Provenance

@@ -12,7 +12,7 @@ import torch
 from contrastbench.benchmarks.cli.check import trial_text
 from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import health, training
+from contrastbench.benchmarks.running import history, training
 from contrastbench.benchmarks.running import trial as trials
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
@@ -30,7 +30,7 @@ def rows(seed: int, count: int = 20, dim: int = 6) -> torch.Tensor:
 
 def test_measures_are_those_of_loops() -> None:
     one, two = rows(0), rows(1)
-    found = health.embedding_health(other_view(one, two))
+    found = history.embedding_health(other_view(one, two))
     values = torch.linalg.svdvals(one.double())
     shares = values / values.sum()
     assert found["rank"] == pytest.approx(math.exp(-(shares * shares.log()).sum()), rel=1e-6)
@@ -44,18 +44,18 @@ def test_measures_are_those_of_loops() -> None:
 
 
 def test_a_point_and_equal_samples_are_seen() -> None:
-    point = health.embedding_health(both_views(*[rows(0)[:1].expand(20, 6)] * 2))
+    point = history.embedding_health(both_views(*[rows(0)[:1].expand(20, 6)] * 2))
     assert point["rank"] == pytest.approx(1, abs=1e-3)
     assert point["uniformity"] == pytest.approx(0, abs=1e-5)
     assert (point["rank_of"], point["tied_cosines"]) == (6, 100)
     twice = torch.cat([rows(0, 10), rows(0, 10)])  # each anchor meets 9 pairs, and its own twin
-    assert health.embedding_health(other_view(twice, twice))["tied_cosines"] == pytest.approx(
+    assert history.embedding_health(other_view(twice, twice))["tied_cosines"] == pytest.approx(
         100 * 18 / 19
     )
 
 
 def test_a_collapse_and_a_divergence_are_said_with_a_remedy(tmp_path: Path) -> None:
-    seen = health.embedding_health(both_views(*[unit(rows(0) * 1e-3 + 1)] * 2))
+    seen = history.embedding_health(both_views(*[unit(rows(0) * 1e-3 + 1)] * 2))
     details = {"health": seen, "error": "the loss is nan in epoch 1, step 5"}
     about = {"domain": "graph", "dataset": "MUTAG", "loss": "mine", "seed": 0, "metrics": {}}
     well = {**about, "status": "ok", "seconds": 1.0, "details": details, "recipe": {"lr": 0.03}}
@@ -67,7 +67,7 @@ def test_a_collapse_and_a_divergence_are_said_with_a_remedy(tmp_path: Path) -> N
         {**well, "status": "diverged", "details": {**details, "health": {}}}, tmp_path
     )
     assert line == "  its learning rate was 0.03: try --recipe lr=0.003"
-    trained = {**details, "health": health.embedding_health(other_view(rows(0), rows(1)))}
+    trained = {**details, "health": history.embedding_health(other_view(rows(0), rows(1)))}
     assert len([*record_lines({**well, "details": trained}, tmp_path)]) == 1
 
 

@@ -8,11 +8,10 @@ import torch
 import stub_domain
 from contrastbench.benchmarks.records import reading
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.learned import learned_details
 from contrastbench.benchmarks.running.opening import loss_on_device
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.runner import run_cell
+from contrastbench.benchmarks.running.runner import learned_details, run_cell
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
 from contrastbench.losses import UserError, get_loss

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import ending
-from contrastbench.benchmarks.cli.arguments import parse_pairs
+from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, launch, ranks
 from contrastbench.benchmarks.running.options import Options

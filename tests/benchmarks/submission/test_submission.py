@@ -16,12 +16,12 @@ import pytest
 
 import stub_domain
 from contrastbench.benchmarks.cli import submit as command
-from contrastbench.benchmarks.cli.arguments import parse_losses
+from contrastbench.benchmarks.cli.options import parse_losses
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.report.words import rendered
-from contrastbench.benchmarks.running import confined, runner
+from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, bundle, verify
 from contrastbench.benchmarks.sweeps.plan import make_plan
@@ -263,14 +263,14 @@ def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None
             return answered(command, folder)
         begun.set()
         ended.append(stop.wait(60))
-        return confined.run_apart(["sleep", "600"], folder, 600, stop)
+        return apart.run_apart(["sleep", "600"], folder, 600, stop)
 
     def interrupted(_: object) -> Any:
         begun.wait(60)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(apart, "run_apart", waits)
-    monkeypatch.setattr(confined, "as_completed", interrupted)
+    monkeypatch.setattr(apart, "as_completed", interrupted)
     given = bundle.read_bundle(Path("mine-suite.zip"))
     case = verify.Verification(given, "suite.yaml", [Path("trusted")], Path(), jobs=2)
     with pytest.raises(KeyboardInterrupt):

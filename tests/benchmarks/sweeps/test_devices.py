@@ -16,8 +16,8 @@ from contrastbench.benchmarks.running import checkpoints, launch, training
 from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
-from contrastbench.benchmarks.sweeps import process, slots, sweep, team
-from contrastbench.benchmarks.sweeps.cell_states import Task
+from contrastbench.benchmarks.sweeps import process, sweep
+from contrastbench.benchmarks.sweeps.plan import Task
 from contrastbench.benchmarks.sweeps.process import Worker
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
 from contrastbench.domains.graph.domain import GraphDomain
@@ -188,7 +188,7 @@ def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
     done = {"status": "ok", "error": None, "seconds": 1.0, "last": False}
     code = STUB.replace("DONE", repr(done))
     monkeypatch.setattr(process, "COMMAND", [sys.executable, "-c", code])
-    for module in (process, slots, sweep):
+    for module in (process, sweep):
         monkeypatch.setattr(module, "launched", lambda: True)
     process.torchrun_worker.cache_clear()
     options = Options(tmp_path, device="cpu")
@@ -208,24 +208,24 @@ def test_a_rank_in_need_of_memory_is_a_cell_that_ran_out() -> None:
         ("RuntimeError: out of luck", False),
     ):
         assert Ending(1, f"process 1 of 2 ended ({how})").in_need_of_memory == lacks
-    assert process.ran_out({"status": "failed", "code": team.NO_MEMORY})
-    assert not process.ran_out({"status": "failed", "code": team.LOST})
+    assert process.ran_out({"status": "failed", "code": process.NO_MEMORY})
+    assert not process.ran_out({"status": "failed", "code": process.LOST})
 
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     names = tuple(f"cuda:{i}" for i in range(5))
-    monkeypatch.setattr(slots, "cuda_devices", lambda: names)
+    monkeypatch.setattr(process, "cuda_devices", lambda: names)
 
 
 @pytest.mark.usefixtures("cards")
 def test_workers_of_ranks_have_the_cards_from_their_first_one_on() -> None:
-    assert slots.slots("auto", 3, devices=2) == ["cuda:0", "cuda:2", "cuda:0"]
-    assert slots.slots("cuda", 1, per_device=True, devices=2) == ["cuda:0", "cuda:2"]
-    assert slots.slots("auto", 2, devices=5) == ["cuda:0", "cuda:0"]
-    assert slots.slots("cpu", 2, devices=2) == ["cpu", "cpu"]
-    slots.check_devices("cuda", 5)
-    slots.check_devices("cpu", 8)
+    assert process.slots("auto", 3, devices=2) == ["cuda:0", "cuda:2", "cuda:0"]
+    assert process.slots("cuda", 1, per_device=True, devices=2) == ["cuda:0", "cuda:2"]
+    assert process.slots("auto", 2, devices=5) == ["cuda:0", "cuda:0"]
+    assert process.slots("cpu", 2, devices=2) == ["cpu", "cpu"]
+    process.check_devices("cuda", 5)
+    process.check_devices("cpu", 8)
 
 
 @pytest.mark.usefixtures("cards")

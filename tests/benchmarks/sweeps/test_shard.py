@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.records.merge import merge_records
+from contrastbench.benchmarks.records.packing import merge_records
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.sweeps.cell_states import Task
-from contrastbench.benchmarks.sweeps.plan import WHOLE_SWEEP, Shard, make_plan
+from contrastbench.benchmarks.sweeps.plan import WHOLE_SWEEP, Shard, Task, make_plan
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep, run_plan
 from contrastbench.losses.spec import LossSpec
 from counts import times

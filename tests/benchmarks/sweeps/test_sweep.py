@@ -22,9 +22,9 @@ from contrastbench.benchmarks.running.opening import Opened
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims, worker
 from contrastbench.benchmarks.sweeps import process as process_module
-from contrastbench.benchmarks.sweeps import slots as slots_module
+from contrastbench.benchmarks.sweeps import process as slots_module
 from contrastbench.benchmarks.sweeps import sweep as sweep_module
-from contrastbench.benchmarks.sweeps.cell_states import Task
+from contrastbench.benchmarks.sweeps.plan import Task
 from contrastbench.benchmarks.sweeps.sweep import (
     Failure,
     Sweep,

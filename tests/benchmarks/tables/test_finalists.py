@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from contrastbench.benchmarks.against.nearness import nearness
+from contrastbench.benchmarks.against.compare import nearness
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.sweeps import plan
 from contrastbench.benchmarks.sweeps.costs import Costs
-from contrastbench.benchmarks.tables import spaces
+from contrastbench.benchmarks.tables import searches
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.places import AGAIN_SEEDS
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Setting, Tune
 from contrastbench.benchmarks.tables.scores import tiny_recipe
-from contrastbench.benchmarks.tables.spaces import RATE, Space
+from contrastbench.benchmarks.tables.searches import RATE, Space
 from contrastbench.losses import LOSSES, UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 from made_records import made, small_table
@@ -43,7 +43,7 @@ TABLE = small_table(
 @pytest.mark.parametrize(("dimensions", "count"), [(1, 32), (2, 16), (5, 32), (6, 16), (2, 40)])
 def test_the_points_are_those_of_scipy(dimensions: int, count: int) -> None:
     theirs = qmc.Sobol(dimensions, scramble=False).random_base2((count - 1).bit_length())
-    assert spaces.sobol(dimensions, count) == theirs[:count].tolist()
+    assert searches.sobol(dimensions, count) == theirs[:count].tolist()
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "dar"])
@@ -252,9 +252,9 @@ def test_a_search_again_has_seeds_of_its_own_and_is_shown_by_the_others(tmp_path
 
 def test_a_loss_takes_the_temperature_of_a_setting_unless_it_has_one() -> None:
     best = LossSpec("infonce", {"temperature": 0.2})
-    assert spaces.at_temperature(LossSpec("adnce"), best).params == {"temperature": 0.2}
+    assert searches.at_temperature(LossSpec("adnce"), best).params == {"temperature": 0.2}
     for own in (LossSpec("adnce", {"temperature": 0.7}), LossSpec("align_uniform")):
-        assert spaces.at_temperature(own, best).params == own.params
+        assert searches.at_temperature(own, best).params == own.params
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
