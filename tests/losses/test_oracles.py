@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import frozen
-from cases import NAMES, random_contrast, random_params
+from cases import NAMES, numbers, random_contrast, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, get_loss
 from contrastbench.losses.laws.precision import rounding
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
-from oracles import ORACLES, PARAMETERS, SUM
+from oracles import DRAWN, ORACLES
 
 JUDGED = [name for name in NAMES if name in ORACLES]
 ROWS = ("anchor", "positive", "keys")
@@ -37,8 +37,9 @@ def test_every_loss_has_an_oracle() -> None:
 
 
 def test_every_loss_has_random_parameters() -> None:
-    remedy = "enter what draws its parameters, without the temperature, in PARAMETERS"
-    frozen.check_names("tests/tools/oracles.py", PARAMETERS, [*LOSSES, SUM], remedy)
+    names = [number for name in LOSSES for number in numbers(name)]
+    remedy = "enter between which two numbers it is drawn in DRAWN"
+    frozen.check_names("tests/tools/oracles.py", DRAWN, names, remedy)
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -1,13 +1,11 @@
 """Losses as loops over anchors, straight from the papers: the judge of the real ones.
 
 They are slow, plain and in float64. Each oracle takes a contrast and the loss's parameters. Weights
-that a paper detaches are plain numbers here. Below stands what draws the parameters of each loss.
+that a paper detaches are plain numbers here. Below stands where each loss's parameters are drawn.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from random import Random
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from scipy.optimize import brentq
@@ -16,6 +14,7 @@ from torch import Tensor
 from contrastbench.losses import LOSSES, Contrast
 
 Oracle = Callable[..., Tensor]
+Terms = Iterator[Tensor]  # one for each anchor
 
 
 def anchors(contrast: Contrast) -> Iterator[tuple[Tensor, Tensor]]:
@@ -25,6 +24,21 @@ def anchors(contrast: Contrast) -> Iterator[tuple[Tensor, Tensor]]:
         if contrast.padding is not None:
             positive = positive[~contrast.padding[i]]
         yield positive @ anchor, contrast.keys[contrast.key_id != contrast.anchor_id[i]] @ anchor
+
+
+def exponentials(contrast: Contrast, temperature: float) -> Iterator[tuple[Tensor, Tensor]]:
+    """The exponentials of those cosines over the temperature."""
+    for pos, neg in anchors(contrast):
+        yield torch.exp(pos / temperature), torch.exp(neg / temperature)
+
+
+def mean(values: Iterable[Tensor]) -> Tensor:
+    return torch.stack([*values]).mean()
+
+
+def mean_of_terms(terms: Callable[..., Terms]) -> Oracle:
+    """Return the loss of a function that yields each anchor's term."""
+    return lambda *args, **params: mean(terms(*args, **params))
 
 
 def over(contrast: Contrast, negatives: Tensor) -> Tensor:
@@ -40,69 +54,57 @@ def share(contrast: Contrast, pos: Tensor, negatives: Tensor) -> Tensor:
     return -torch.log(pos / (pos * contrast.positive_in_denominator + negatives)).mean()
 
 
-def infonce(contrast: Contrast, temperature: float) -> Tensor:
-    terms = [
-        share(contrast, torch.exp(pos / temperature), over(contrast, torch.exp(neg / temperature)))
-        for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+@mean_of_terms
+def infonce(contrast: Contrast, temperature: float) -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
+        yield share(contrast, pos, over(contrast, neg))
 
 
-def decoupled(contrast: Contrast, temperature: float) -> Tensor:
-    terms = [
-        -torch.log(torch.exp(pos / temperature) / torch.exp(neg / temperature).sum()).mean()
-        for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+@mean_of_terms
+def decoupled(contrast: Contrast, temperature: float) -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
+        yield -torch.log(pos / neg.sum()).mean()
 
 
-def hcl(contrast: Contrast, temperature: float, tau_plus: float, beta: float) -> Tensor:
-    terms = []
+@mean_of_terms
+def hcl(contrast: Contrast, temperature: float, tau_plus: float, beta: float) -> Terms:
     for s_pos, s_neg in anchors(contrast):
         pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
         weight = torch.exp(beta * s_neg / temperature)
         g = ((weight / weight.mean() * neg).mean() - tau_plus * pos.mean()) / (1 - tau_plus)
         g = torch.clamp(g, min=math.exp(-1 / temperature))
-        terms.append(share(contrast, pos, over(contrast, g.repeat(len(neg)))))
-    return torch.stack(terms).mean()
+        yield share(contrast, pos, over(contrast, g.repeat(len(neg))))
 
 
-def debiased(contrast: Contrast, temperature: float, tau_plus: float) -> Tensor:
-    terms = []
-    for s_pos, s_neg in anchors(contrast):
-        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+@mean_of_terms
+def debiased(contrast: Contrast, temperature: float, tau_plus: float) -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
         g = torch.clamp(
             (neg.mean() - tau_plus * pos.mean()) / (1 - tau_plus), min=math.exp(-1 / temperature)
         )
-        terms.append(share(contrast, pos, over(contrast, g.repeat(len(neg)))))
-    return torch.stack(terms).mean()
+        yield share(contrast, pos, over(contrast, g.repeat(len(neg))))
 
 
-def rince(contrast: Contrast, temperature: float, q: float, lam: float) -> Tensor:
-    terms = []
-    for s_pos, s_neg in anchors(contrast):
-        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+@mean_of_terms
+def rince(contrast: Contrast, temperature: float, q: float, lam: float) -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
         everything = pos * contrast.positive_in_denominator + over(contrast, neg)
-        terms.append((-(pos**q) / q + (lam * everything) ** q / q).mean())
-    return torch.stack(terms).mean()
+        yield (-(pos**q) / q + (lam * everything) ** q / q).mean()
 
 
-def alpha_cl(contrast: Contrast, temperature: float, p: float, variant: str = "paper") -> Tensor:
+@mean_of_terms
+def alpha_cl(contrast: Contrast, temperature: float, p: float, variant: str = "paper") -> Terms:
     power = {"paper": p / 2, "adnce_code": p}[variant]  # of the squared distance
-    terms = []
     for pos, neg in anchors(contrast):
         square = (1 - neg.detach()).clamp(min=0)
         alpha = torch.exp(-(square**power) / temperature)
-        terms.append((alpha / alpha.sum() * neg).sum() - pos.mean())
-    return torch.stack(terms).mean()
+        yield (alpha / alpha.sum() * neg).sum() - pos.mean()
 
 
-def mean_variance(contrast: Contrast, temperature: float) -> Tensor:
-    terms = [
-        -pos.mean() + neg.mean() + neg.var(correction=0) / (2 * temperature)
-        for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+@mean_of_terms
+def mean_variance(contrast: Contrast, temperature: float) -> Terms:
+    for pos, neg in anchors(contrast):
+        yield -pos.mean() + neg.mean() + neg.var(correction=0) / (2 * temperature)
 
 
 def adnce_weight(x: float, m: float, n: float, weight: str) -> float:
@@ -117,6 +119,7 @@ def adnce_weight(x: float, m: float, n: float, weight: str) -> float:
     return float(1 / (2 ** (m / 2) * math.gamma(m / 2)) * x ** (m / 2 - 1) * math.exp(-x / 2))
 
 
+@mean_of_terms
 def adnce(
     contrast: Contrast,
     temperature: float,
@@ -124,26 +127,23 @@ def adnce(
     sigma: float,
     weight: str = "gaussian",
     variant: str = "official_code",
-) -> Tensor:
-    terms = []
+) -> Terms:
     for s_pos, s_neg in anchors(contrast):
         pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
         arguments = (s_neg if variant == "official_code" else neg).tolist()
         weights = torch.tensor(
             [adnce_weight(x, mu, sigma, weight) for x in arguments], dtype=neg.dtype
         )
-        terms.append(share(contrast, pos, over(contrast, weights / weights.mean() * neg)))
-    return torch.stack(terms).mean()
+        yield share(contrast, pos, over(contrast, weights / weights.mean() * neg))
 
 
-def phi_dro(contrast: Contrast, temperature: float, phi: str = "kl", k: float = 1.5) -> Tensor:
+@mean_of_terms
+def phi_dro(contrast: Contrast, temperature: float, phi: str = "kl", k: float = 1.5) -> Terms:
     """Equation 3 as it stands: the worst distribution, penalised by tau times its divergence."""
-    terms = []
     for pos, neg in anchors(contrast):
         ratio = worst_ratio(neg.detach(), temperature, phi, k)
         worst = (ratio * neg).mean() - temperature * divergence(ratio, phi, k).mean()
-        terms.append(worst - pos.mean())
-    return torch.stack(terms).mean()
+        yield worst - pos.mean()
 
 
 def divergence(x: Tensor, phi: str, k: float) -> Tensor:
@@ -169,38 +169,31 @@ def worst_ratio(neg: Tensor, temperature: float, phi: str, k: float) -> Tensor:
     return ratio(brentq(lambda lam: float(ratio(lam).mean()) - 1, *bounds, xtol=1e-15, rtol=1e-15))
 
 
+@mean_of_terms
 def attentionnce(
     contrast: Contrast,
     temperature: float,
     d_pos: float,
     d_neg: float,
     variant: str = "official_code",
-) -> Tensor:
-    terms = []
+) -> Terms:
     for pos, neg in anchors(contrast):
         alpha = torch.softmax(pos.detach() / d_pos, dim=0)
         beta = torch.softmax(neg.detach() / d_neg, dim=0)
         beta = (beta + (1e-6 if variant == "official_code" else 0)) * len(neg)
         prototype = torch.exp((alpha * pos).sum() / temperature)
-        terms.append(
-            share(contrast, prototype, over(contrast, torch.exp(beta * neg / temperature)))
-        )
-    return torch.stack(terms).mean()
+        yield share(contrast, prototype, over(contrast, torch.exp(beta * neg / temperature)))
 
 
-def cpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
-    terms = []
-    for s_pos, s_neg in anchors(contrast):
-        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
-        terms.append(-torch.log(pos / (alpha * pos + (1 - alpha) * neg.mean())).mean())
-    return torch.stack(terms).mean()
+@mean_of_terms
+def cpc(contrast: Contrast, temperature: float, alpha: float) -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
+        yield -torch.log(pos / (alpha * pos + (1 - alpha) * neg.mean())).mean()
 
 
 def expectation(contrast: Contrast, positive: bool, f: Callable[[Tensor], Tensor]) -> Tensor:
     """E over all positive, or all negative, pairs of the batch: an anchor, then a pair of it."""
-    return torch.stack(
-        [f(pos if positive else neg).mean() for pos, neg in anchors(contrast)]
-    ).mean()
+    return mean(f(pos if positive else neg).mean() for pos, neg in anchors(contrast))
 
 
 def mlcpc(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
@@ -242,17 +235,12 @@ def jsd(contrast: Contrast, temperature: float) -> Tensor:
     return p + q - 2 * math.log(2)
 
 
-def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") -> Tensor:
-    terms = []
+@mean_of_terms
+def npair(contrast: Contrast, temperature: float, similarity: str = "cosine") -> Terms:
     for pos, neg in anchors(contrast):
         if similarity == "distance":
             pos, neg = -torch.sqrt(2 - 2 * pos), -torch.sqrt(2 - 2 * neg)
-        terms += [
-            torch.stack(
-                [torch.log(1 + torch.exp((neg - p) / temperature).sum()) for p in pos]
-            ).mean()
-        ]
-    return torch.stack(terms).mean()
+        yield mean(torch.log(1 + torch.exp((neg - p) / temperature).sum()) for p in pos)
 
 
 def dar(contrast: Contrast, form: str = "chain", reduction: str = "mean") -> Tensor:
@@ -276,34 +264,31 @@ def align_uniform(contrast: Contrast, alpha: float, t: float, weight: float) -> 
     return align + weight * uniform
 
 
-def dcl_w(contrast: Contrast, temperature: float, sigma: float) -> Tensor:
+@mean_of_terms
+def dcl_w(contrast: Contrast, temperature: float, sigma: float) -> Terms:
     rows = [(pos.mean(), neg) for pos, neg in anchors(contrast)]
     easy = [math.exp(pos.item() / sigma) for pos, _ in rows]
-    terms = []
     for (pos, neg), x in zip(rows, easy, strict=True):
         w = 2 - x / (sum(easy) / len(easy))
-        terms.append(-w * pos / temperature + torch.log(torch.exp(neg / temperature).sum()))
-    return torch.stack(terms).mean()
+        yield -w * pos / temperature + torch.log(torch.exp(neg / temperature).sum())
 
 
-def dual_temperature(contrast: Contrast, temperature: float, ratio: float) -> Tensor:
+@mean_of_terms
+def dual_temperature(contrast: Contrast, temperature: float, ratio: float) -> Terms:
     """The softmax of the weights is over the positive and the negatives, in each pairing."""
 
     def rest(pos: Tensor, neg: Tensor, tau: float) -> Tensor:
         others = torch.exp(neg.detach() / tau).sum()
         return others / (torch.exp(pos.detach() / tau) + others)
 
-    terms = []
     for positives, neg in anchors(contrast):
         negatives = over(contrast, torch.exp(neg / temperature))
-        each = [
+        yield mean(
             rest(pos, neg, ratio * temperature)
             / rest(pos, neg, temperature)
             * share(contrast, torch.exp(pos / temperature), negatives)
             for pos in positives
-        ]
-        terms.append(torch.stack(each).mean())
-    return torch.stack(terms).mean()
+        )
 
 
 def f_micl(contrast: Contrast, f: str, sigma: float, weight: float, k: float) -> Tensor:
@@ -339,26 +324,24 @@ def spectral(contrast: Contrast, mu: float) -> Tensor:
     return (-2 * near + expectation(contrast, False, lambda s: (mu * s) ** 2)) / mu
 
 
-def circle(contrast: Contrast, margin: float, gamma: float) -> Tensor:
-    terms = []
+@mean_of_terms
+def circle(contrast: Contrast, margin: float, gamma: float) -> Terms:
     for pos, neg in anchors(contrast):
         near = [max(0.0, 1 + margin - s.item()) * (s - (1 - margin)) for s in pos]
         far = [max(0.0, s.item() + margin) * (s - margin) for s in neg]
         pairs = [torch.exp(gamma * (b - a)) for a in near for b in far]
-        terms.append(torch.log(1 + torch.stack(pairs).sum()))
-    return torch.stack(terms).mean()
+        yield torch.log(1 + torch.stack(pairs).sum())
 
 
+@mean_of_terms
 def multi_similarity(
     contrast: Contrast, alpha: float, beta: float, base: float, epsilon: float
-) -> Tensor:
-    terms = []
+) -> Terms:
     for pos, neg in anchors(contrast):
         near = [torch.exp(-alpha * (s - base)) for s in pos if s < max(neg) + epsilon]
         far = [torch.exp(beta * (s - base)) for s in neg if s > min(pos) - epsilon]
         pulled = torch.log(1 + sum(near, 0 * pos.sum())) / alpha
-        terms.append(pulled + torch.log(1 + sum(far, 0 * neg.sum())) / beta)
-    return torch.stack(terms).mean()
+        yield pulled + torch.log(1 + sum(far, 0 * neg.sum())) / beta
 
 
 def triplet(contrast: Contrast, margin: float, mining: str) -> Tensor:
@@ -375,34 +358,30 @@ def triplet(contrast: Contrast, margin: float, mining: str) -> Tensor:
     return torch.stack(chosen).mean() if chosen else 0 * contrast.anchor.sum()
 
 
-def lifted(contrast: Contrast, margin: float) -> Tensor:
-    terms = []
+@mean_of_terms
+def lifted(contrast: Contrast, margin: float) -> Terms:
     for pos, neg in anchors(contrast):
         near = torch.exp(square_distance(pos).sqrt()).sum()
         far = torch.exp(margin - square_distance(neg).sqrt()).sum()
-        terms.append((torch.log(near) + torch.log(far)).clamp(min=0))
-    return torch.stack(terms).mean()
+        yield (torch.log(near) + torch.log(far)).clamp(min=0)
 
 
-def supcon(contrast: Contrast, temperature: float, form: str = "out") -> Tensor:
-    terms = []
-    for s_pos, s_neg in anchors(contrast):
-        pos, neg = torch.exp(s_pos / temperature), torch.exp(s_neg / temperature)
+@mean_of_terms
+def supcon(contrast: Contrast, temperature: float, form: str = "out") -> Terms:
+    for pos, neg in exponentials(contrast, temperature):
         total = pos.sum() * contrast.positive_in_denominator + over(contrast, neg)
         shares = pos / total
-        terms.append(-torch.log(shares).mean() if form == "out" else -torch.log(shares.mean()))
-    return torch.stack(terms).mean()
+        yield -torch.log(shares).mean() if form == "out" else -torch.log(shares.mean())
 
 
+@mean_of_terms
 def siglip(
     contrast: Contrast, temperature: float, bias: float = -10.0, reduction: str = "sum"
-) -> Tensor:
-    terms = []
+) -> Terms:
     for pos, neg in anchors(contrast):
         wrong = torch.log(1 + torch.exp(neg / temperature + bias))
         right = torch.log(1 + torch.exp(-(pos / temperature + bias)))
-        terms.append(right.mean() + (wrong.sum() if reduction == "sum" else wrong.mean()))
-    return torch.stack(terms).mean()
+        yield right.mean() + (wrong.sum() if reduction == "sum" else wrong.mean())
 
 
 def clip(contrast: Contrast, temperature: float) -> Tensor:
@@ -416,29 +395,29 @@ def clip(contrast: Contrast, temperature: float) -> Tensor:
             cosines = contrast.anchor @ contrast.positives()[i, m]
             neg = torch.exp(cosines[contrast.anchor_id != own] / temperature)
             terms.append(share(contrast, torch.exp(pos[m] / temperature), over(contrast, neg)))
-        columns.append(torch.stack(terms).mean())
-    return (infonce(contrast, temperature) + torch.stack(columns).mean()) / 2
+        columns.append(mean(terms))
+    return (infonce(contrast, temperature) + mean(columns)) / 2
 
 
-def hardness(contrast: Contrast, temperature: float, alpha: float) -> Tensor:
-    terms = []
+@mean_of_terms
+def hardness(contrast: Contrast, temperature: float, alpha: float) -> Terms:
     for pos, neg in anchors(contrast):
         weights = torch.tensor([math.exp(alpha * s) for s in neg.tolist()], dtype=neg.dtype)
         negatives = over(contrast, weights * torch.exp(neg / temperature))
-        terms.append(share(contrast, torch.exp(pos / temperature), negatives))
-    return torch.stack(terms).mean()
+        yield share(contrast, torch.exp(pos / temperature), negatives)
 
 
-def macl(contrast: Contrast, temperature: float, alpha: float, threshold: float) -> Tensor:
-    alignment = torch.stack([pos.mean() for pos, _ in anchors(contrast)]).mean().item()
-    tau, terms = temperature * max(0.1, 1 + alpha * (alignment - threshold)), []
-    for s_pos, s_neg in anchors(contrast):
-        pos, neg = torch.exp(s_pos / tau), torch.exp(s_neg / tau)
+@mean_of_terms
+def macl(contrast: Contrast, temperature: float, alpha: float, threshold: float) -> Terms:
+    alignment = expectation(contrast, True, lambda s: s).item()
+    for pos, neg in exponentials(
+        contrast, temperature * max(0.1, 1 + alpha * (alignment - threshold))
+    ):
         odds = pos / neg.sum()  # p / (1 - p)
-        terms.append((torch.log1p(1 / odds) * (1 + odds).detach()).mean())
-    return torch.stack(terms).mean()
+        yield (torch.log1p(1 / odds) * (1 + odds).detach()).mean()
 
 
+@mean_of_terms
 def weince(
     contrast: Contrast,
     temperature: float,
@@ -446,9 +425,9 @@ def weince(
     kappa_rho: float,
     kappa_aic: float,
     variant: str = "official_code",
-) -> Tensor:
+) -> Terms:
     rho = [max(1e-6, 1 - neg.max().item()) for _, neg in anchors(contrast)]
-    pivot, terms = sorted(rho)[round(0.2 * (len(rho) - 1))], []
+    pivot = sorted(rho)[round(0.2 * (len(rho) - 1))]
     for (pos, neg), near in zip(anchors(contrast), rho, strict=True):
         beta, better = weibull_tail(neg.tolist())
         lam = sigmoid(kappa_rho * math.log(pivot / near)) * sigmoid(kappa_aic * (better - margin))
@@ -457,21 +436,19 @@ def weince(
             (1 - lam) * s / temperature - slope * torch.log((1 - s).clamp(min=1e-6))
             for s in (pos, neg)
         ]
-        terms.append(share(contrast, logits[0].exp(), over(contrast, logits[1].exp())))
-    return torch.stack(terms).mean()
+        yield share(contrast, logits[0].exp(), over(contrast, logits[1].exp()))
 
 
-def kept_average(contrast: Contrast, temperature: float, gamma: float, kept: float) -> Tensor:
+@mean_of_terms
+def kept_average(contrast: Contrast, temperature: float, gamma: float, kept: float) -> Terms:
     """Each anchor's -s + tau log u, with the gradient of SogCLR's algorithm: u is a number.
 
     Before the batch every sample has the moving average `kept`.
     """
-    terms = []
     for pos, neg in anchors(contrast):
         mean = torch.exp(neg / temperature).mean()
         u = (1 - gamma) * kept + gamma * mean.item()
-        terms.append(temperature * (math.log(u) + (mean - mean.item()) / u) - pos.mean())
-    return torch.stack(terms).mean()
+        yield temperature * (math.log(u) + (mean - mean.item()) / u) - pos.mean()
 
 
 def sogclr(contrast: Contrast, temperature: float, gamma: float) -> Tensor:
@@ -496,56 +473,51 @@ def isogclr(
     return kept_average(contrast, moved, gamma, kept) + moved * rho
 
 
-def dhel(contrast: Contrast, temperature: float, variant: str) -> Tensor:
+@mean_of_terms
+def dhel(contrast: Contrast, temperature: float, variant: str) -> Terms:
     weight = {"official_code": 0.5, "paper": 1}[variant]
-    terms = [
-        torch.log(torch.exp(neg / temperature).sum()) - weight * pos.mean() / temperature
-        for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+    for pos, neg in anchors(contrast):
+        yield torch.log(torch.exp(neg / temperature).sum()) - weight * pos.mean() / temperature
 
 
-def kcl(contrast: Contrast, t: float, gamma: float, kernel: str) -> Tensor:
+@mean_of_terms
+def kcl(contrast: Contrast, t: float, gamma: float, kernel: str) -> Terms:
     k: Callable[[Tensor], Tensor] = {
         "gaussian": lambda square: torch.exp(-t * square),
         "log": lambda square: -torch.log(1 + t * square),
         "imq": lambda square: t / torch.sqrt(t**2 + square),
     }[kernel]
-    terms = [
-        gamma * k(2 - 2 * neg).mean() - k(2 - 2 * pos).mean() for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+    for pos, neg in anchors(contrast):
+        yield gamma * k(2 - 2 * neg).mean() - k(2 - 2 * pos).mean()
 
 
-def free(contrast: Contrast) -> Tensor:
-    terms = [
-        share(contrast, (1 + pos) / (1 - pos), over(contrast, (1 + neg) / (1 - neg)))
-        for pos, neg in anchors(contrast)
-    ]
-    return torch.stack(terms).mean()
+@mean_of_terms
+def free(contrast: Contrast) -> Terms:
+    for pos, neg in anchors(contrast):
+        yield share(contrast, (1 + pos) / (1 - pos), over(contrast, (1 + neg) / (1 - neg)))
 
 
-def dystress(contrast: Contrast, temperature: float, spread: float) -> Tensor:
-    low, high, terms = temperature, temperature + spread, []
+@mean_of_terms
+def dystress(contrast: Contrast, temperature: float, spread: float) -> Terms:
+    low, high = temperature, temperature + spread
     for scores in anchors(contrast):
         pos, neg = (
             torch.exp(s / (low + 0.5 * (high - low) * (1 + torch.cos(math.pi * (1 + s.detach())))))
             for s in scores
         )
-        terms.append(share(contrast, pos, over(contrast, neg)))
-    return torch.stack(terms).mean()
+        yield share(contrast, pos, over(contrast, neg))
 
 
 def gor(contrast: Contrast, mean_weight: float, second_moment_weight: float) -> Tensor:
-    first = torch.stack([neg.mean() for _, neg in anchors(contrast)]).mean()
-    second = torch.stack([(neg**2).mean() for _, neg in anchors(contrast)]).mean()
+    first = expectation(contrast, False, lambda s: s)
+    second = expectation(contrast, False, lambda s: s**2)
     beyond = max(second - 1 / contrast.anchor.shape[1], 0 * second)
     return mean_weight * first * first + second_moment_weight * beyond
 
 
 def koleo(contrast: Contrast) -> Tensor:
     nearest = [torch.sqrt(2 - 2 * neg.max()) for _, neg in anchors(contrast)]
-    return -torch.stack([torch.log(d + 1e-8) for d in nearest]).mean()
+    return -mean(torch.log(d + 1e-8) for d in nearest)
 
 
 def sigmoid(x: float) -> float:
@@ -578,136 +550,60 @@ def fitted(x: list[float], y: list[float]) -> tuple[float, float]:
 # an oracle has the name of its loss
 ORACLES: dict[str, Oracle] = {name: globals()[name] for name in LOSSES if name in globals()}
 
-SUM = "infonce + 0.5*dar"
-VARIANTS = ("official_code", "paper")
-
-
-def drawn_adnce(r: Random) -> dict[str, Any]:
-    weight = r.choice(["gaussian", "gamma", "rayleigh", "chi2"])
-    mu = r.uniform(-0.5, 2) if weight == "gaussian" else r.uniform(0.3, 4)
-    return {
-        "temperature": r.uniform(0.2, 1),
-        "mu": mu,
-        "sigma": r.uniform(0.3, 2),
-        "weight": weight,
-    }
-
-
-def adnce_or_pseudo_code(r: Random) -> dict[str, Any]:
-    if r.random() < 0.7:
-        return drawn_adnce(r)
-    # exp(s / tau) runs up to 20 here; a narrower weight would leave the oracle's row without any
-    return {
-        "temperature": r.uniform(0.33, 1),
-        "mu": r.uniform(0, 2),
-        "sigma": r.uniform(2, 5),
-        "variant": "paper",
-    }
-
-
-PARAMETERS: dict[str, Callable[[Random], dict[str, Any]]] = {
-    "infonce": lambda r: {},
-    "debiased": lambda r: {"tau_plus": r.choice([0, r.uniform(0, 0.5)])},
-    "decoupled": lambda r: {},
-    "hcl": lambda r: {
-        "tau_plus": r.choice([0, r.uniform(0, 0.5)]),
-        "beta": r.choice([0, r.uniform(0, 2)]),
-    },
-    "rince": lambda r: {
-        "q": r.choice([1, r.uniform(0.01, 1)]),
-        "lam": r.choice([1, r.uniform(0.01, 1)]),
-    },
-    "alpha_cl": lambda r: {
-        "p": r.choice([2, 4, r.uniform(1, 6)]),
-        "variant": r.choice(["paper", "adnce_code"]),
-    },
-    "mean_variance": lambda r: {},
-    "adnce": adnce_or_pseudo_code,
-    "phi_dro": lambda r: {
-        "phi": r.choice(["kl", "chi2", "cressie_read"]),
-        "k": r.choice([2, r.uniform(1.05, 2)]),
-    },
-    "attentionnce": lambda r: {
-        "d_pos": r.uniform(0.1, 4),
-        "d_neg": r.uniform(0.1, 10),
-        "variant": r.choice(VARIANTS),
-    },
-    "cpc": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
-    "mlcpc": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
-    "rmlcpc": lambda r: {
-        "alpha": r.choice([0, 1, 2**-16, r.random()]),
-        "gamma": r.choice([0.5, r.uniform(1.1, 3)]),
-    },
-    "renyi": lambda r: {"gamma": r.choice([0.5, r.uniform(1.1, 3)])},
-    "nwj": lambda r: {"alpha": r.choice([0, 1, 2**-16, r.random()])},
-    "dv": lambda r: {},
-    "jsd": lambda r: {},
-    "npair": lambda r: {"similarity": r.choice(["cosine", "distance"])},
-    "dar": lambda r: {"form": r.choice(["chain", "star"]), "reduction": r.choice(["mean", "sum"])},
-    "align_uniform": lambda r: {
-        "alpha": r.choice([1, 2, r.uniform(0.5, 4)]),
-        "t": r.choice([1, r.uniform(0.3, 4)]),
-        "weight": r.choice([0, 1, r.uniform(0, 3)]),
-    },
-    "dcl_w": lambda r: {"sigma": r.uniform(0.2, 3)},
-    "f_micl": lambda r: {
-        "f": r.choice(["kl", "js", "chi2", "sh", "tsallis", "vlc"]),
-        "sigma": r.choice([1, r.uniform(0.6, 2)]),
-        "weight": r.choice([1, r.uniform(0.2, 10)]),
-        "k": r.choice([2, r.uniform(1.05, 3)]),
-    },
-    "spectral": lambda r: {"mu": r.choice([1, r.uniform(0.1, 10)])},
-    "circle": lambda r: {"margin": r.uniform(0.05, 0.9), "gamma": r.uniform(1, 100)},
-    "multi_similarity": lambda r: {
-        "alpha": r.uniform(0.5, 8),
-        "beta": r.uniform(1, 60),
-        "base": r.uniform(0, 1),
-        "epsilon": r.choice([2, r.uniform(0.05, 1)]),
-    },
-    "triplet": lambda r: {
-        "margin": r.uniform(0.05, 1.5),
-        "mining": r.choice(["all", "semihard", "hard"]),
-    },
-    "lifted": lambda r: {"margin": r.uniform(0.1, 2)},
-    "supcon": lambda r: {"form": r.choice(["out", "in"])},
-    "siglip": lambda r: {
-        "bias": r.choice([0, r.uniform(-10, 2)]),
-        "reduction": r.choice(["sum", "mean"]),
-    },
-    "clip": lambda r: {},
-    "hardness": lambda r: {"alpha": r.choice([0, r.uniform(0, 10)])},
-    "macl": lambda r: {
-        "alpha": r.choice([0, 1, r.random()]),
-        "threshold": r.choice([0, r.random()]),
-    },
-    "weince": lambda r: {
-        "margin": r.uniform(-6, 6),
-        "kappa_rho": r.uniform(1, 20),
-        "kappa_aic": r.uniform(0.2, 2),
-        "variant": r.choice(VARIANTS),
-    },
-    "sogclr": lambda r: {"gamma": r.choice([1, r.uniform(0.05, 1)])},
-    "isogclr": lambda r: {
-        "gamma": r.choice([1, r.uniform(0.05, 1)]),
-        "rho": r.uniform(0, 1),
-        "eta": r.choice([0, r.uniform(0.01, 0.5)]),
-        "beta": r.choice([1, r.uniform(0.1, 1)]),
-        "temperature_min": r.uniform(0.05, 0.2),
-        "temperature_max": r.uniform(0.3, 1),
-    },
-    "dhel": lambda r: {"variant": r.choice(VARIANTS)},
-    "kcl": lambda r: {
-        "t": r.uniform(0.1, 4),
-        "gamma": r.uniform(0.5, 20),
-        "kernel": r.choice(["gaussian", "log", "imq"]),
-    },
-    "free": lambda r: {},
-    "dual_temperature": lambda r: {"ratio": r.choice([1, 10, r.uniform(0.5, 20)])},
-    "dystress": lambda r: {"spread": r.choice([0, r.uniform(0.01, 1)])},
-    "koleo": lambda r: {},
-    "gor": lambda r: {
-        "mean_weight": r.choice([0, 1, r.uniform(0, 3)]),
-        "second_moment_weight": r.choice([0, 1, r.uniform(0, 3)]),
-    },
-    SUM: lambda r: {"dar.form": r.choice(["chain", "star"])},
+# between which two numbers each parameter is drawn, and others that are drawn as often as the ends;
+# temperatures are between 0.1 and 1
+DRAWN: dict[str, tuple[float, ...]] = {
+    "debiased.tau_plus": (0, 0.5),
+    "hcl.tau_plus": (0, 0.5),
+    "hcl.beta": (0, 2),
+    "rince.q": (0.01, 1),
+    "rince.lam": (0.01, 1),
+    "alpha_cl.p": (1, 6, 2),
+    "adnce.mu": (0.3, 4),
+    "adnce.sigma": (0.3, 2),
+    "phi_dro.k": (1.05, 2),
+    "attentionnce.d_pos": (0.1, 4),
+    "attentionnce.d_neg": (0.1, 10),
+    "cpc.alpha": (0, 1),
+    "mlcpc.alpha": (0, 1),
+    "rmlcpc.alpha": (0, 1),
+    "rmlcpc.gamma": (1.1, 3, 0.5),
+    "renyi.gamma": (1.1, 3, 0.5),
+    "nwj.alpha": (0, 1),
+    "align_uniform.alpha": (0.5, 4, 1),
+    "align_uniform.t": (0.3, 4, 1),
+    "align_uniform.weight": (0, 3),
+    "dcl_w.sigma": (0.2, 3),
+    "f_micl.sigma": (0.6, 2),
+    "f_micl.weight": (0.2, 10),
+    "f_micl.k": (1.05, 3, 2),
+    "spectral.mu": (0.1, 10),
+    "circle.margin": (0.05, 0.9),
+    "circle.gamma": (1, 100),
+    "multi_similarity.alpha": (0.5, 8),
+    "multi_similarity.beta": (1, 60),
+    "multi_similarity.base": (0, 1),
+    "multi_similarity.epsilon": (0.05, 1, 2),
+    "triplet.margin": (0.05, 1.5),
+    "lifted.margin": (0.1, 2),
+    "siglip.bias": (-10, 2, 0),
+    "hardness.alpha": (0, 10),
+    "macl.alpha": (0, 1),
+    "macl.threshold": (0, 1),
+    "weince.margin": (-6, 6),
+    "weince.kappa_rho": (1, 20),
+    "weince.kappa_aic": (0.2, 2),
+    "sogclr.gamma": (0.05, 1),
+    "isogclr.gamma": (0.05, 1),
+    "isogclr.rho": (0, 1),
+    "isogclr.eta": (0, 0.5),
+    "isogclr.beta": (0.1, 1),
+    "isogclr.temperature_min": (0.05, 0.2),
+    "isogclr.temperature_max": (0.3, 1),
+    "kcl.t": (0.1, 4),
+    "kcl.gamma": (0.5, 20),
+    "dual_temperature.ratio": (0.5, 20, 1),
+    "dystress.spread": (0, 1),
+    "gor.mean_weight": (0, 3),
+    "gor.second_moment_weight": (0, 3),
 }

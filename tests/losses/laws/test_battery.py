@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import wrong_losses
-from cases import NAMES, random_params
+from cases import NAMES, SUM, random_params
 from contrastbench.losses import LOSSES, Contrast, Loss, UserError, ViewLoss, get_loss
 from contrastbench.losses.laws import LAWS, battery, check_loss, interface, invariances, precision
 from contrastbench.losses.laws.battery import Law, run_law
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
 from counts import times
-from oracles import SUM
 
 DRAWN = [*NAMES, SUM]  # by tests/tools/cases.py
 SEEDS = st.integers(0, 2**31)
