@@ -101,18 +101,20 @@ def verdict(read: Callable[[], str], whole: str, named: str) -> str:
 
 def besiege(
     reader: Reader,
-    tricks: dict[str, tuple[str, hostile.Zip]],
+    tricks: dict[str, dict[str, hostile.Zip]],
     pack: Callable[[hostile.Files], bytes],
     squeeze: Callable[[bytes], bytes],
     root: Path,
-) -> None:
+) -> int:
+    """Read the archive after each trick, and return how many there were."""
     canary, data = root / "canary", root / "a/data"
     canary.mkdir(parents=True)
     data.mkdir(parents=True)
     (canary / "secret").write_bytes(b"1, 2\n2, 1\n")
     (data / reader.file).write_bytes(squeeze(pack(reader.files)))
     whole, first = reader.read(data), next(iter(reader.files))
-    for name, (wanted, make) in tricks.items():
+    named = [(wanted, *one) for wanted, some in tricks.items() for one in some.items()]
+    for wanted, name, make in named:
         (data / reader.file).write_bytes(squeeze(make(reader.files, first, canary)))
         before = hostile.tree(root)
         with hostile.watched(canary) as touched:
@@ -120,14 +122,15 @@ def besiege(
         assert wanted in (became, hostile.EITHER), name
         assert touched == [], name
         assert hostile.tree(root) == before, name
+    return len(named)
 
 
 @pytest.mark.parametrize("name", ["graphs", "images", "arrays"])
 def test_zips(
     name: str, readers: dict[str, Reader], tmp_path: Path, found: Callable[[str], None]
 ) -> None:
-    besiege(readers[name], hostile.ZIPS, hostile.zipped, bytes, tmp_path / "siege")
-    found(f"data: {len(hostile.ZIPS)} hostile zips of {name}: nothing touched")
+    count = besiege(readers[name], hostile.ZIPS, hostile.zipped, bytes, tmp_path / "siege")
+    found(f"data: {count} hostile zips of {name}: nothing touched")
 
 
 @pytest.mark.parametrize("name", ["sentences", "pictures"])
@@ -135,8 +138,8 @@ def test_tars(
     name: str, readers: dict[str, Reader], tmp_path: Path, found: Callable[[str], None]
 ) -> None:
     squeeze = gzip.compress if name == "pictures" else bytes
-    besiege(readers[name], hostile.TARS, hostile.tarred, squeeze, tmp_path / "siege")
-    found(f"data: {len(hostile.TARS)} hostile tars of {name}: nothing touched")
+    count = besiege(readers[name], hostile.TARS, hostile.tarred, squeeze, tmp_path / "siege")
+    found(f"data: {count} hostile tars of {name}: nothing touched")
 
 
 def object_array(canary: Path) -> bytes:

@@ -123,67 +123,60 @@ LINK, DEVICE, PIPE, FOLDER = 0o120777, 0o020666, 0o010666, 0o040755
 Zip = Callable[[Files, str, Path], bytes]
 READ, REFUSED, EITHER = "read as it is", "refused", "either"
 # what is done to a zip whose first member is named, and what becomes of it
-ZIPS: dict[str, tuple[str, Zip]] = {
-    "a path out of the folder": (
-        READ,
-        lambda f, n, c: zipped({**f, "../../canary/owned": b"x", "a/../../../canary/owned": b"x"}),
-    ),
-    "an absolute path": (READ, lambda f, n, c: zipped({**f, str(c / "owned"): b"x"})),
-    "a path of Windows": (
-        READ,
-        lambda f, n, c: zipped({**f, "..\\..\\canary\\owned": b"x", "C:\\owned": b"x"}),
-    ),
-    "a wanted file's name out of the folder": (
-        EITHER,
-        lambda f, n, c: zipped({f"../../canary/{Path(n).name}": b"1, 2\n2, 1\n", **f}),
-    ),
-    "a link to a secret": (
-        REFUSED,
-        lambda f, n, c: zipped([(entry(n, LINK), str(c / "secret").encode()), *rest(f, n)]),
-    ),
-    "a linked folder": (
-        READ,
-        lambda f, n, c: zipped([(entry("link", LINK), bytes(c)), ("link/owned", b""), *f.items()]),
-    ),
-    "a device and a pipe": (
-        READ,
-        lambda f, n, c: zipped([*f.items(), (entry("d", DEVICE), b""), (entry("p", PIPE), b"")]),
-    ),
-    "a wanted file that says it is a device": (
-        READ,
-        lambda f, n, c: zipped([(entry(n, DEVICE), f[n]), *rest(f, n)]),
-    ),
-    "a folder in a wanted file's place": (
-        REFUSED,
-        lambda f, n, c: zipped([(entry(f"{n}/", FOLDER), b""), *rest(f, n)]),
-    ),
-    "two files of one name": (REFUSED, lambda f, n, c: doubled(f, n)),
-    "entries that overlap": (REFUSED, lambda f, n, c: overlapping(f, n)),
-    "a deflated bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB})),
-    "an LZMA bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_LZMA)),
-    "a bzip2 bomb": (REFUSED, lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_BZIP2)),
-    "a bomb that says it is small": (
-        REFUSED,
-        lambda f, n, c: with_fields(
+ZIPS: dict[str, dict[str, Zip]] = {
+    READ: {
+        "a path out of the folder": lambda f, n, c: zipped(
+            {**f, "../../canary/owned": b"x", "a/../../../canary/owned": b"x"}
+        ),
+        "an absolute path": lambda f, n, c: zipped({**f, str(c / "owned"): b"x"}),
+        "a path of Windows": lambda f, n, c: zipped(
+            {**f, "..\\..\\canary\\owned": b"x", "C:\\owned": b"x"}
+        ),
+        "a linked folder": lambda f, n, c: zipped(
+            [(entry("link", LINK), bytes(c)), ("link/owned", b""), *f.items()]
+        ),
+        "a device and a pipe": lambda f, n, c: zipped(
+            [*f.items(), (entry("d", DEVICE), b""), (entry("p", PIPE), b"")]
+        ),
+        "a wanted file that says it is a device": lambda f, n, c: zipped(
+            [(entry(n, DEVICE), f[n]), *rest(f, n)]
+        ),
+        "a bomb that nobody asks for": lambda f, n, c: zipped({**f, "bomb": BOMB}),
+        "very many files": lambda f, n, c: zipped(
+            {**{f"x/{k}": b"" for k in range(MANY)}, **f}, zipfile.ZIP_STORED
+        ),
+        "a name of 65,535 letters": lambda f, n, c: zipped({**f, "x" * 65_535: b"x"}),
+        "a name of nothing but dots": lambda f, n, c: zipped({**f, "..": b"x", ".": b"x"}),
+        "a program before it": lambda f, n, c: b"#!/bin/sh\nmkdir canary\n" + zipped(f),
+        "a zip behind a zip": lambda f, n, c: zipped({n: b"x"}) + zipped(f),
+    },
+    REFUSED: {
+        "a link to a secret": lambda f, n, c: zipped(
+            [(entry(n, LINK), str(c / "secret").encode()), *rest(f, n)]
+        ),
+        "a folder in a wanted file's place": lambda f, n, c: zipped(
+            [(entry(f"{n}/", FOLDER), b""), *rest(f, n)]
+        ),
+        "two files of one name": lambda f, n, c: doubled(f, n),
+        "entries that overlap": lambda f, n, c: overlapping(f, n),
+        "a deflated bomb": lambda f, n, c: zipped({**f, n: BOMB}),
+        "an LZMA bomb": lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_LZMA),
+        "a bzip2 bomb": lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_BZIP2),
+        "a bomb that says it is small": lambda f, n, c: with_fields(
             zipped({n: BOMB, **dict(rest(f, n))}), {22: b"\1\0\0\0"}, {24: b"\1\0\0\0"}
         ),
-    ),
-    "a bomb that nobody asks for": (READ, lambda f, n, c: zipped({**f, "bomb": BOMB})),
-    "a zip in a zip": (REFUSED, lambda f, n, c: zipped({**f, n: zipped({n: zipped(f)})})),
-    "very many files": (
-        READ,
-        lambda f, n, c: zipped({**{f"x/{k}": b"" for k in range(MANY)}, **f}, zipfile.ZIP_STORED),
-    ),
-    "a name of 65,535 letters": (READ, lambda f, n, c: zipped({**f, "x" * 65_535: b"x"})),
-    "a name of nothing but dots": (READ, lambda f, n, c: zipped({**f, "..": b"x", ".": b"x"})),
-    "names in capitals": (
-        REFUSED,
-        lambda f, n, c: zipped({name.swapcase(): content for name, content in f.items()}),
-    ),
-    "a program before it": (READ, lambda f, n, c: b"#!/bin/sh\nmkdir canary\n" + zipped(f)),
-    "a zip behind a zip": (READ, lambda f, n, c: zipped({n: b"x"}) + zipped(f)),
-    "a pickle": (REFUSED, lambda f, n, c: zipped({**f, n: pickled(c / "owned")})),
-    "nothing": (REFUSED, lambda f, n, c: zipped({})),
+        "a zip in a zip": lambda f, n, c: zipped({**f, n: zipped({n: zipped(f)})}),
+        "names in capitals": lambda f, n, c: zipped(
+            {name.swapcase(): content for name, content in f.items()}
+        ),
+        "a pickle": lambda f, n, c: zipped({**f, n: pickled(c / "owned")}),
+        "nothing": lambda f, n, c: zipped({}),
+    },
+    EITHER: {
+        "a wanted file's name out of the folder": lambda f, n, c: zipped(
+            {f"../../canary/{Path(n).name}": b"1, 2\n2, 1\n", **f}
+        ),
+    },
 }
 
 
@@ -261,67 +254,55 @@ def said(key: str, value: str) -> bytes:
 
 
 HUGE = b"\x80" + (1 << 42).to_bytes(11, "big")
-TARS: dict[str, tuple[str, Zip]] = {
-    "a path out of the folder": (
-        READ,
-        lambda f, n, c: tarred({**f, "../../canary/owned": b"x", "a/../../canary/owned": b"x"}),
-    ),
-    "an absolute path": (READ, lambda f, n, c: tarred({**f, str(c / "owned"): b"x"})),
-    "a link to a secret": (
-        REFUSED,
-        lambda f, n, c: instead(f, n, member(n, tarfile.SYMTYPE, str(c / "secret"))),
-    ),
-    "a hard link to a secret": (
-        REFUSED,
-        lambda f, n, c: instead(f, n, member(n, tarfile.LNKTYPE, str(c / "secret"))),
-    ),
-    "a linked folder": (
-        READ,
-        lambda f, n, c: tarred(
+TARS: dict[str, dict[str, Zip]] = {
+    READ: {
+        "a path out of the folder": lambda f, n, c: tarred(
+            {**f, "../../canary/owned": b"x", "a/../../canary/owned": b"x"}
+        ),
+        "an absolute path": lambda f, n, c: tarred({**f, str(c / "owned"): b"x"}),
+        "a linked folder": lambda f, n, c: tarred(
             [(member("link", tarfile.SYMTYPE, str(c)), b""), ("link/owned", b"x"), *f.items()]
         ),
-    ),
-    "a device": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.CHRTYPE))),
-    "a pipe": (REFUSED, lambda f, n, c: instead(f, n, member(n, tarfile.FIFOTYPE))),
-    "a folder in a wanted file's place": (
-        REFUSED,
-        lambda f, n, c: instead(f, n, member(n, tarfile.DIRTYPE)),
-    ),
-    "two files of one name": (REFUSED, lambda f, n, c: tarred([(n, b"1\t2\n"), *f.items()])),
-    "a file of four terabytes": (REFUSED, lambda f, n, c: resigned(tarred(f), {124: HUGE})),
-    "a hole of a terabyte": (REFUSED, lambda f, n, c: sparse(n) + tarred(dict(rest(f, n)))),
-    "a name that is in capitals": (
-        REFUSED,
-        lambda f, n, c: tarred({k.swapcase(): v for k, v in f.items()}),
-    ),
-    "another name by keywords": (
-        REFUSED,
-        lambda f, n, c: pax(said("path", "../../canary/owned")) + tarred(f),
-    ),
-    "another size by keywords": (
-        REFUSED,
-        lambda f, n, c: pax(said("size", str(1 << 50))) + tarred(f),
-    ),
-    "keywords without end": (REFUSED, lambda f, n, c: pax(b"99999999999 path=x\n") + tarred(f)),
-    "keywords of a megabyte": (READ, lambda f, n, c: tarred(f, {"comment": "x" * (1 << 20)})),
-    "a long name that is not there": (
-        REFUSED,
-        lambda f, n, c: (
+        "keywords of a megabyte": lambda f, n, c: tarred(f, {"comment": "x" * (1 << 20)}),
+        "very many files": lambda f, n, c: tarred({**{f"x/{k}": b"" for k in range(MANY)}, **f}),
+    },
+    REFUSED: {
+        "a link to a secret": lambda f, n, c: instead(
+            f, n, member(n, tarfile.SYMTYPE, str(c / "secret"))
+        ),
+        "a hard link to a secret": lambda f, n, c: instead(
+            f, n, member(n, tarfile.LNKTYPE, str(c / "secret"))
+        ),
+        "a device": lambda f, n, c: instead(f, n, member(n, tarfile.CHRTYPE)),
+        "a pipe": lambda f, n, c: instead(f, n, member(n, tarfile.FIFOTYPE)),
+        "a folder in a wanted file's place": lambda f, n, c: instead(
+            f, n, member(n, tarfile.DIRTYPE)
+        ),
+        "two files of one name": lambda f, n, c: tarred([(n, b"1\t2\n"), *f.items()]),
+        "a file of four terabytes": lambda f, n, c: resigned(tarred(f), {124: HUGE}),
+        "a hole of a terabyte": lambda f, n, c: sparse(n) + tarred(dict(rest(f, n))),
+        "a name that is in capitals": lambda f, n, c: tarred(
+            {k.swapcase(): v for k, v in f.items()}
+        ),
+        "another name by keywords": lambda f, n, c: (
+            pax(said("path", "../../canary/owned")) + tarred(f)
+        ),
+        "another size by keywords": lambda f, n, c: pax(said("size", str(1 << 50))) + tarred(f),
+        "keywords without end": lambda f, n, c: pax(b"99999999999 path=x\n") + tarred(f),
+        "a long name that is not there": lambda f, n, c: (
             resigned(member("././@LongLink", tarfile.GNUTYPE_LONGNAME).tobuf(), {124: HUGE})
             + tarred(f)
         ),
-    ),
-    "very many files": (
-        READ,
-        lambda f, n, c: tarred({**{f"x/{k}": b"" for k in range(MANY)}, **f}),
-    ),
-    "a tar in a tar": (REFUSED, lambda f, n, c: tarred({**f, n: tarred(f)})),
-    "a bomb": (REFUSED, lambda f, n, c: tarred({**f, n: BOMB})),
-    "a bomb that nobody asks for": (EITHER, lambda f, n, c: tarred({"bomb": BOMB, **f})),
-    "a pickle": (REFUSED, lambda f, n, c: tarred({**f, n: pickled(c / "owned")})),
-    "a zip": (REFUSED, lambda f, n, c: zipped(f)),
-    "nothing": (REFUSED, lambda f, n, c: tarred({})),
+        "a tar in a tar": lambda f, n, c: tarred({**f, n: tarred(f)}),
+        "a bomb": lambda f, n, c: tarred({**f, n: BOMB}),
+        "a pickle": lambda f, n, c: tarred({**f, n: pickled(c / "owned")}),
+        "a zip": lambda f, n, c: zipped(f),
+        "nothing": lambda f, n, c: tarred({}),
+    },
+    EITHER: {
+        "a bomb that nobody asks for": lambda f, n, c: tarred({"bomb": BOMB, **f}),
+    },
 }
 for number in range(times(200)):
-    ZIPS[f"a header that is spoiled, {number}"] = EITHER, spoiled(zipped, number)
-    TARS[f"a header that is spoiled, {number}"] = EITHER, spoiled(tarred, number)
+    ZIPS[EITHER][f"a header that is spoiled, {number}"] = spoiled(zipped, number)
+    TARS[EITHER][f"a header that is spoiled, {number}"] = spoiled(tarred, number)
