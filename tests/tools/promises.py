@@ -66,7 +66,7 @@ PROMISES = {
         "tests/attack/test_numbers.py::test_no_number_moves_under_one_protocol"
     ),
     "The SVM of graphs has scikit-learn's accuracies.": (
-        "tests/domains/scoring/test_svm.py::test_identical_to_grid_search"
+        "tests/domains/scoring/test_classifiers.py::test_identical_to_grid_search"
     ),
     "The linear probe is SGD as written by hand.": (
         "tests/domains/scoring/test_classifiers.py"
