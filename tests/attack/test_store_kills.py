@@ -1,7 +1,7 @@
-"""1,000 SIGKILLs at any moment, of whatever writes records and pages: nothing lost, doubled, torn.
+"""1,000 SIGKILLs at any moment, of whatever writes records: nothing lost, doubled, torn.
 
-Publishing, merging, packing, tables, the page, and sweeps with their worker processes. At least 5 %
-of the kills of each must hit a write; the run's summary has the sum of all.
+Publishing, merging, packing, and sweeps with their worker processes. At least 5 % of the kills of
+each must hit a write; the run's summary has the sum of all.
 """
 
 import os
@@ -19,13 +19,12 @@ import victims
 from contrastbench.benchmarks.records import packing, reading, store
 from counts import dice, times
 from forked import Lives, lives
-from made_records import made
 
 SEEDS = list(range(len(victims.RECORDS)))
 FINE = "0 lost, doubled, corrupt"
 KILLS = {
-    **{"publish": times(380), "merge": times(440), "pack": times(60), "unpack": times(40)},
-    **{"tables": times(50), "report": times(50), "sweeps": times(30, least=6)},
+    **{"publish": times(430), "merge": times(440), "pack": times(60), "unpack": times(40)},
+    "sweeps": times(30, least=6),
 }
 MOST = 100  # further kills where too few hit a write by chance
 Report = Callable[[str, int, int], None]
@@ -158,37 +157,6 @@ def records(results: Path) -> dict[str, store.Record]:
     """What is read of files and packs."""
     found = reading.all_records(results)
     return {path.relative_to(results).as_posix(): record for path, record in found}
-
-
-def rendered(
-    undertaker: Lives, folder: Path, life: tuple[str, ...], what: str, killed: Report
-) -> None:
-    """Pages are of the old or of the new records at any moment, each of them whole."""
-    states, rng, died, hits = [], dice(life[0]), 0, 0
-    for seed in range(2):
-        made(folder, victims.WORK, seed)
-        alive = undertaker.seconds(*life)
-        states.append(contents(folder))
-    pages = [name for name in states[1] if not name.startswith("runs/")]
-    while not enough(what, died, hits):
-        moment = rng.uniform(0, alive)
-        if undertaker((*life, moment)) == [signal.SIGKILL]:
-            died += 1
-        else:
-            alive = moment  # it was measured while the machine was busy
-        hits += unfinished(folder, remove=True)
-        there = contents(folder)
-        assert all(there[name] in (states[0][name], states[1][name]) for name in pages)
-    killed(f"{what}, every page whole", died, hits)
-
-
-def test_tables(undertaker: Lives, ram: Path, killed: Report) -> None:
-    rendered(undertaker, ram, ("tables", str(ram)), "tables", killed)
-
-
-def test_report(undertaker: Lives, ram: Path, killed: Report) -> None:
-    life = ("pages", str(ram), str(ram / "report"))
-    rendered(undertaker, ram, life, "report", killed)
 
 
 CELLS = "seeds: 0-59\ndomains: {graph: {}}\nlosses: [infonce]\n"

@@ -1,4 +1,4 @@
-"""Writers of records and pages, to be killed, each in a process that forked.py forks."""
+"""Writers of records, to be killed, each in a process that forked.py forks."""
 
 import os
 import random
@@ -7,18 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import writing_worker
-from contrastbench.benchmarks import report
 from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.records import packing, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.packing import merge_records
-from contrastbench.benchmarks.report import (
-    site,  # noqa: F401 - imported before the fork
-    table_pages,
-)
 from contrastbench.benchmarks.sweeps import process
 from contrastbench.benchmarks.sweeps import sweep as sweeping
-from contrastbench.benchmarks.tables import catalogue
 from contrastbench.losses.spec import LossSpec
 from forked import disk_takes
 from made_records import record_of
@@ -50,19 +44,6 @@ def pack(results: str) -> None:
 
 def unpack(results: str) -> None:
     list(packing.unpack(Path(results)))
-
-
-def tables(results: str) -> None:
-    """`bench table --all`, of a few tables: all would take seconds, in which little is written."""
-    disk_takes(0.05)
-    catalogue.table_names = lambda: ["adnce-table5", "adnce-table10", "renyicl-table6"]
-    list(table_pages.write_tables(Path(results)))
-
-
-def pages(results: str, output: str) -> None:
-    """`bench report`, which computes for longer and then writes many pages."""
-    disk_takes(0.3)
-    report.write_report(["adnce-table5"], Path(results), Path(output))
 
 
 def sweep(folder: str, seed: str, longest: float) -> None:

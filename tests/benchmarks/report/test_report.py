@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,8 @@ import pytest
 
 from contrastbench.benchmarks import report
 from contrastbench.benchmarks.records import store
-from contrastbench.benchmarks.report import site
+from contrastbench.benchmarks.report import site, table_pages
 from contrastbench.benchmarks.report.contents import read_groups, titles, view_of
-from contrastbench.benchmarks.report.table_pages import texts, write_tables
 from contrastbench.benchmarks.report.tables import table_markdown
 from contrastbench.benchmarks.report.words import flat
 from contrastbench.benchmarks.running import reproduction
@@ -42,7 +42,8 @@ TABLE = small_table(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records of three rows on two sets, two of a diverged and a failed try among them."""
-    monkeypatch.setattr("contrastbench.benchmarks.report.site.load_table", lambda name, **_: TABLE)
+    for module in (site, table_pages):
+        monkeypatch.setattr(module, "load_table", lambda name, **_: TABLE)
     monkeypatch.setattr(catalogue, "table_names", lambda: ["small"])
     for dataset, start in (("MUTAG", 80.0), ("DD", 70.0)):
         for seed in range(3):
@@ -260,19 +261,41 @@ def test_a_missing_library_gives_its_line(tmp_path: Path, monkeypatch: pytest.Mo
         report.write_report([], tmp_path, tmp_path / "report.html")
 
 
-@pytest.mark.parametrize("single", [True, False], ids=["file", "folder"])
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "file": lambda root: report.write_report(["small"], root, root / "report", single=True),
+    "folder": lambda root: report.write_report(["small"], root, root / "report"),
+    "tables": lambda root: [*table_pages.write_tables(root)],
+}
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_full_disk_leaves_the_old_page(
-    filled: Path, monkeypatch: pytest.MonkeyPatch, single: bool
+    filled: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object]
 ) -> None:
-    target = filled / "report"
-    report.write_report(["small"], filled, target, single=single)
-    old = {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()}
+    write(filled)
+    old = read(filled)
     more = add(filled, 9, 80.0)
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(UserError, match=r"cannot write .*report.* \(No space left on device\)"):
-        report.write_report(["small"], filled, target, single=single)
+    line = r"cannot write .*(report|small).* \(No space left on device\)"
+    with pytest.raises(UserError, match=line):
+        write(filled)
     more.unlink()
-    assert {path: path.read_bytes() for path in filled.rglob("*") if path.is_file()} == old
+    assert read(filled) == old
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_no_kill_tears_a_page(filled: Path, write: Callable[[Path], object]) -> None:
+    """Each is moved into its place whole: whoever has the old one still has it whole."""
+    write(filled)
+    old = read(filled)
+    linked = shutil.copytree(filled, filled / "linked", copy_function=os.link)
+    add(filled, 9, 80.0)
+    write(filled)
+    assert read(linked) == old
 
 
 def test_a_folder_keeps_what_no_report_wrote(filled: Path) -> None:
@@ -309,7 +332,7 @@ def test_the_committed_results_are_what_the_committed_records_give(tmp_path: Pat
     (tmp_path / "runs").symlink_to(RESULTS / "runs")
     for path in RESULTS.glob("*.yaml"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    made = {path.name for path in write_tables(tmp_path)}
+    made = {path.name for path in table_pages.write_tables(tmp_path)}
     tables = {path.stem for path in RESULTS.glob("*.csv")}
     suffixes = (".md", ".csv", ".svg")
     there = {p.name for p in RESULTS.iterdir() if p.suffix in suffixes and p.stem in tables}
@@ -338,7 +361,7 @@ def test_findings_stand_with_the_numbers_alone_that_they_are_on(tmp_path: Path) 
 
 @pytest.mark.usefixtures("moment")
 def test_a_standing_comparison_has_all_of_its_answer_below_its_values() -> None:
-    found = texts(view_of(resolve(load_table("standard"), None, RESULTS)))
+    found = table_pages.texts(view_of(resolve(load_table("standard"), None, RESULTS)))
     _, effects = found[".md"].split("| Method |")[1:]
     assert effects.startswith(" Effect, % of the training gain |")
     assert "\n- Controls as they must be: " in effects
