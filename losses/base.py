@@ -18,12 +18,12 @@ from torch.nn.functional import logsigmoid
 from contrastbench.distributed import gather, own_rows, world
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
+from contrastbench.losses.blocks import fill, over_rows
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
 from contrastbench.losses.limits import reduces
 from contrastbench.losses.ranges import check_ranges, declare
 from contrastbench.losses.ranges import in_range as in_range  # for the losses of users
-from contrastbench.losses.rows import fill, over_rows
 
 T = TypeVar("T")
 Pool = Callable[[Tensor], Tensor]

@@ -8,8 +8,8 @@ from torch import Tensor
 from contrastbench.distributed import world
 from contrastbench.losses import blocks
 from contrastbench.losses.base import ScoreLoss, Scores, positive_scores, with_positives
+from contrastbench.losses.blocks import Summands, tiled_sums
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.tiles import Summands, tiled_sums
 
 
 class SummedLoss(ScoreLoss):

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from contrastbench.errors import UserError, users_code
 from contrastbench.losses import Loss, both_views, get_loss, other_view, same_class, whole_row
 from contrastbench.losses.expression import file_and_class, package_and_name
-from contrastbench.losses.libraries import LIBRARIES, called_by_library, is_from, made_by_library
 from contrastbench.losses.loading import from_file, from_package
 from contrastbench.losses.source import Sources
+from contrastbench.losses.views import LIBRARIES, called_by_library, is_from, made_by_library
 
 DIM = 256  # more than there are embeddings, so that each pair's gradient can be told
 BATCH_SIZES = (4, 16, 64)  # samples of a batch

@@ -24,8 +24,8 @@ from contrastbench.benchmarks.running import loss_files
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
 from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError
-from contrastbench.losses.code import portable
 from contrastbench.losses.expression import file_and_class, names
+from contrastbench.losses.source import portable
 from contrastbench.losses.spec import LossSpec
 
 BUNDLE_FILE, LOSS_FOLDER = "bundle.json", "loss/"

@@ -15,8 +15,7 @@ from contrastbench.benchmarks.tables.controls import AGAIN, CONTROLS
 from contrastbench.benchmarks.tables.schema import Row, Setting, Tune, baseline
 from contrastbench.benchmarks.tables.scores import NO_GRID, Place, Search, Setup
 from contrastbench.domains.recipe import Recipe, laid_over
-from contrastbench.losses.reduction import reduced
-from contrastbench.losses.spec import NONE, LossSpec
+from contrastbench.losses.spec import NONE, LossSpec, reduced
 
 AGAIN_SEEDS = 2000  # is added to the seeds of another search of the baseline
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from contrastbench.domains.batch_norm import BatchNorm1d
 from contrastbench.domains.graph.data import MAX_DEGREE, Graphs, occurrences, pointers
+from contrastbench.domains.model import BatchNorm1d
 
 
 class Neighbours:

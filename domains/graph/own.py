@@ -21,9 +21,9 @@ from torch import Tensor
 from contrastbench.domains import own
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.graph import DATASETS, MOLECULES, SOURCES, data
-from contrastbench.domains.graph.collected import declared_file
 from contrastbench.domains.graph.data import Graphs, RawSet, content_hash, pointers, union
 from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_file
+from contrastbench.domains.graph.generated import declared_file
 from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse

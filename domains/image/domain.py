@@ -21,8 +21,7 @@ from contrastbench.domains.image.data.report import image_samples
 from contrastbench.domains.image.networks.exports import Encoder, export
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Model, Preprocessing, policies
-from contrastbench.domains.image.probes import PROBES
-from contrastbench.domains.image.recipe import CONVNET, ImageRecipe
+from contrastbench.domains.image.recipe import CONVNET, PROBES, ImageRecipe
 from contrastbench.domains.image.scoring.linear_probe import policy_of, train_probe
 from contrastbench.domains.image.scoring.protocols import check_fits_classifiers, score_opened
 from contrastbench.domains.image.scoring.protocols import check_scored_classes as check_protocol
@@ -32,9 +31,8 @@ from contrastbench.domains.random import balanced, check_class_count, generator
 from contrastbench.domains.report import small_batch
 from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring import classifiers
-from contrastbench.domains.scoring.classifiers import Classifier, Labelled
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, neighbours
 from contrastbench.domains.scoring.logistic import regularised
-from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.errors import UserError, tell
 from contrastbench.losses import contrast

@@ -30,11 +30,11 @@ from contrastbench.domains.sentence import SentenceRecipe, exports, graded, own,
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_of, without_sentences
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
-from contrastbench.domains.sentence.dropout import SharedDropout
 from contrastbench.domains.sentence.encoder import (
     Embeddings,
     Head,
     SentenceModel,
+    SharedDropout,
     Tokens,
     check_head,
     encode,

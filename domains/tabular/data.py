@@ -1,4 +1,4 @@
-"""Tables: scikit-learn's, declared ones and anybody's own, read strictly."""
+"""Tables by name: scikit-learn's, declared ones and anybody's own."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,13 +13,10 @@ from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.download import cached_file, fetch_file
 from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.samples import Array
-from contrastbench.domains.tabular import DATASETS, SOURCES, TabularDataset, own
-from contrastbench.domains.tabular.hidden_clusters import hidden_clusters
-from contrastbench.domains.tabular.table import TabularSet, from_frame
+from contrastbench.domains.tabular import DATASETS, SOURCES, TabularDataset
+from contrastbench.domains.tabular.table import Roles, TabularSet
 
 NO_TABLE = "cannot be read as a table"
-# the class and the 21 low-level features; the other 7 are computed from them
-HIGGS_COLUMNS = range(22)
 
 
 def load_rows(
@@ -27,9 +24,9 @@ def load_rows(
 ) -> tuple[TabularSet, str]:
     """A table by name and the sha256 of its content.
 
-    The roles of columns are those of `own.Roles`, for a table of one's own.
+    The roles of columns are those of `Roles`, for a table of one's own.
     """
-    table = ADAPTER.read(name, data_root, own.Roles(target, **roles))
+    table = ADAPTER.read(name, data_root, Roles(target, **roles))
     return table, table.digest
 
 
@@ -53,20 +50,25 @@ def no_columns(rows: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def load_declared(name: str, data_root: Path | None, roles: own.Roles) -> TabularSet:
+def load_declared(name: str, data_root: Path | None, roles: Roles) -> TabularSet:
     own_alone = f" is for data of your own: {name} has its classes and parts"
     for option, value in roles._replace(lenient=False)._asdict().items():
         refuse(option.replace("target", "--target"), (value or (), own_alone))
     dataset = DATASETS[name]
-    read = reader_of(__package__, dataset)
     if not dataset.url:
-        return read(dataset)
+        return reader_of(__package__, dataset)(dataset)
     path = next(in_data_root(dataset, data_root), None) or fetch_file(dataset)
     with reading(path, fault=NO_TABLE, extra="tabular"):
-        return read(path, dataset)
+        return reader_of(__package__, dataset)(path, dataset)
 
 
-ADAPTER = owned.Adapter("tabular", DATASETS, SOURCES, own.read_rows, load_declared, NO_TABLE)
+def read_own(kind: str, what: str, data_root: Path | None, roles: Roles) -> TabularSet:
+    from contrastbench.domains.tabular.own import read_rows  # needs pandas
+
+    return read_rows(kind, what, data_root, roles)
+
+
+ADAPTER = owned.Adapter("tabular", DATASETS, SOURCES, read_own, load_declared, NO_TABLE)
 
 
 def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Path]:
@@ -80,42 +82,37 @@ def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Pa
                 yield path
 
 
-def read_table(path: Path, dataset: TabularDataset) -> TabularSet:
-    """Read a table of tabs with a header, as PMLB's; by a number as target of commas without."""
-    import pandas as pd
-
-    how: dict[str, Any] = {"sep": "\t"} if isinstance(dataset.target, str) else {"header": None}
-    frame = pd.read_csv(path, **how)
-    check_shape(path, frame.shape, dataset.sizes)
-    return from_frame(path, frame, dataset.target, starts=dataset.starts)
+SEED = 20261
+CLUSTERS = 24
+CLASSES = 4  # of six clusters each
+LATENT = 3  # dimensions in which the clusters lie
+FEATURES = 96
 
 
-def read_higgs(path: Path, dataset: TabularDataset) -> TabularSet:
-    """Higgs-100K: rows drawn by numpy's seed 1, a fifth for validation; the last are the test.
+def hidden_clusters(rows: int = 2000) -> tuple[Array, Array]:
+    """Return the numbers (rows, 96) and classes (rows,) of the table.
 
-    The 100,000 rows are those of i-Mix's code (tabular.py), which draws `choice(10500000, 100000,
-    replace=False)` after that seed; here in the order of the file.
+    Every row belongs to one of 24 clusters, which lie at random in three dimensions. Each column is
+    a random linear view of them with noise as large as its signal. A class is six clusters that lie
+    anywhere, so no plane divides the classes. The columns are redundant: what one tells about the
+    cluster, others tell too, and a network can learn this from rows alone.
+
+    All steps are of whole numbers, and the draws are raw integers of PCG64. No machine and no
+    release of numpy changes them.
+
+    >>> x, y = hidden_clusters()
+    >>> x.shape, np.bincount(y).tolist()
+    ((2000, 96), [500, 500, 500, 500])
     """
-    import pandas as pd
-
-    rows, columns = dataset.sizes
-    assert dataset.parts, "they are declared"
-    train, validation, test = dataset.parts
-    keep = np.zeros(rows, dtype=bool)
-    keep[np.random.RandomState(1).permutation(rows - test)[: train + validation]] = True
-    keep[-test:] = True
-    parts, read = [], 0
-    with pd.read_csv(path, header=None, dtype=np.float32, chunksize=500_000) as chunks:
-        for chunk in chunks:
-            check_shape(
-                path, (min(rows, read + len(chunk)), chunk.shape[1]), (read + len(chunk), columns)
-            )
-            parts.append(chunk.loc[keep[read : read + len(chunk)], HIGGS_COLUMNS])
-            read += len(chunk)
-    check_shape(path, (read, columns), dataset.sizes)
-    return from_frame(path, pd.concat(parts), dataset.target, starts=dataset.starts)
+    bits = np.random.PCG64(SEED)
+    centres = draws(bits, 1000, CLUSTERS, LATENT)
+    views = draws(bits, 3, LATENT, FEATURES)
+    cluster = np.arange(rows) % CLUSTERS
+    noise = draws(bits, 2000, rows, FEATURES, 4).sum(axis=2)
+    return (centres @ views)[cluster] + noise, cluster % CLASSES
 
 
-def check_shape(path: Path, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    fault = f" is damaged: {shape} rows and columns instead of {expected}"
-    refuse(path, (shape != expected, fault))
+def draws(bits: np.random.PCG64, largest: int, *shape: int) -> Array:
+    """Return whole numbers of equal chance from -largest to largest."""
+    raw = bits.random_raw(int(np.prod(shape))) % np.uint64(2 * largest + 1)
+    return raw.astype(np.int64).reshape(shape) - largest

@@ -26,8 +26,8 @@ from contrastbench.domains.scoring.logistic import logistic
 from contrastbench.domains.tabular import DATASETS, TabularRecipe
 from contrastbench.domains.tabular.data import load_rows
 from contrastbench.domains.tabular.encoder import CHUNK, TabularModel, embed_rows
-from contrastbench.domains.tabular.own import Roles
 from contrastbench.domains.tabular.preprocessing import split_rows, standardise_columns
+from contrastbench.domains.tabular.table import Roles
 from contrastbench.domains.tabular.views import FeatureLayout, two_views
 from contrastbench.errors import UserError
 from contrastbench.losses import contrast

@@ -3,30 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains import exported
-from contrastbench.domains import own as owned
+from contrastbench.domains import exported, own
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.exported import EXPORT_FIX, Listed
-from contrastbench.domains.reading import reading, refuse
+from contrastbench.domains.reading import reading
 from contrastbench.domains.samples import Array
-from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, own
-from contrastbench.domains.tabular.columns import Categories, Columns
+from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe
 from contrastbench.domains.tabular.data import NO_TABLE, load_rows
-from contrastbench.domains.tabular.dates import with_days
 from contrastbench.domains.tabular.domain import probe_evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
-from contrastbench.domains.tabular.preprocessing import labelled_parts, split_rows
-from contrastbench.domains.tabular.separated import read_csv, with_columns
-from contrastbench.domains.tabular.table import column_array
+from contrastbench.domains.tabular.preprocessing import (
+    Categories,
+    Columns,
+    labelled_parts,
+    split_rows,
+)
+from contrastbench.domains.tabular.table import Roles
 from contrastbench.errors import UserError, plural, tell
-
-if TYPE_CHECKING:
-    import pandas
 
 MAX_SHOWN_CATEGORIES = 3  # of the unseen categories in a line
 
@@ -64,44 +62,25 @@ class Encoder:
         return x
 
     def table(self, data: Any) -> Mapping[str, Array]:
-        import pandas as pd
+        with reading("the table", fault=NO_TABLE, extra="tabular"):
+            from contrastbench.domains.tabular.own import columns_of, frame_of  # needs pandas
 
-        if isinstance(data, str | Path):
-            data = self.of_file(Path(data), Path(data).suffix == ".parquet")
-        return self.of_frame(pd.DataFrame(data))
-
-    def of_file(self, path: Path, parquet: bool) -> "pandas.DataFrame":
-        with reading(path, fault=NO_TABLE, extra="tabular"):
-            fix = "give the path of a CSV or Parquet file"
-            refuse("no file", (not path.is_file(), f" {path}: {fix}"))
-            return own.read_parquet(path) if parquet else read_csv(path, self.words)
+            return columns_of(frame_of(data, self.words), self.columns.by_name, self.words)
 
     @property
     def words(self) -> tuple[str, ...]:
         columns = self.columns.by_name.items()
         return tuple(name for name, column in columns if isinstance(column, Categories))
 
-    def of_frame(self, frame: "pandas.DataFrame") -> dict[str, Array]:
-        named = frame.rename(columns=str)
-        frame = named[[name for name in self.columns.by_name if name in named.columns]]
-        numbers = frame[[name for name in frame.columns if name not in self.words]]
-        frame = with_columns(frame, with_days("the table", numbers, but="")[0])
-        return {str(name): column_array(frame[name]) for name in frame.columns}
-
     def read(self, dataset: str, data_root: Path | None) -> Listed:
-        parsed = owned.parse_source(dataset, SOURCES)
+        parsed = own.parse_source(dataset, SOURCES)
         if parsed is None:
             return Listed(load_rows(dataset, None, data_root)[0].columns)
         source, what = parsed
         with reading(dataset, fault=NO_TABLE, extra=source.extra):
-            import pandas as pd
+            from contrastbench.domains.tabular.own import all_rows
 
-            if source.kind in ("csv", "parquet"):
-                parquet = source.kind == "parquet"
-                parts = [self.of_file(path, parquet) for path in owned.comma_files(what, data_root)]
-            else:
-                parts = list(own.READERS[source.kind](what, data_root).parts.values())
-            return Listed(pd.concat(parts, ignore_index=True))
+            return Listed(all_rows(source.kind, what, data_root, self.words))
 
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
@@ -129,7 +108,7 @@ def score(
     """
     opened = open_encoder(encoder, data_root, device)
     target = target or (None if dataset in DATASETS else opened.recipe.target)
-    roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*own.Roles._fields})
+    roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*Roles._fields})
     table, _ = load_rows(dataset, data_root=data_root, lenient=True, **{**roles, "target": target})
     rows = split_rows(table, seed)
     x = opened.inputs(table.columns, dataset)

@@ -4,38 +4,36 @@ One table is drawn into three parts by the seed, as the declared ones are. It ma
 part: a second file, a column that says which row is whose, or the splits of `datasets`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
+from pandas import DataFrame
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pyarrow import types
+from sklearn.datasets import fetch_openml
 
 from contrastbench.domains import own, saved
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.reading import check_doubles, reading, refuse
 from contrastbench.domains.report import found_by
-from contrastbench.domains.tabular.dates import DATES_NOTE, with_days
+from contrastbench.domains.samples import Array
+from contrastbench.domains.tabular.frames import check_categories, column_array, from_frame
 from contrastbench.domains.tabular.rules import DOUBTS
-from contrastbench.domains.tabular.separated import line_of, read_csv
-from contrastbench.domains.tabular.table import (
-    Starts,
-    TabularSet,
-    check_categories,
-    column_array,
-    from_frame,
-)
-from contrastbench.domains.tabular.words import check_words
+from contrastbench.domains.tabular.separated import line_of, read_csv, with_columns
+from contrastbench.domains.tabular.table import Roles, Starts, TabularSet
+from contrastbench.domains.tabular.words import DATES_NOTE, check_words, with_days
 from contrastbench.errors import unknown
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class Frames(NamedTuple):
     """The parts of a table that a reader finds."""
 
-    parts: "dict[str, DataFrame]"  # by name, training first; "": to be drawn
+    parts: dict[str, DataFrame]  # by name, training first; "": to be drawn
     notes: Mapping[str, Any] = MappingProxyType({})  # on what was converted
     files: Mapping[str, Path] = MappingProxyType({})  # CSV files by part, whose lines are named
     target: str | None = None  # the column of classes, where it is known
@@ -48,19 +46,7 @@ class Frames(NamedTuple):
         return f"line {line_of(self.files[part], row)}" if self.files else f"row {row + 1}"
 
 
-class Roles(NamedTuple):
-    """The columns of a user's table that are no features."""
-
-    target: str | None = None  # the column of classes
-    split: str | None = None  # the column that says which row is whose
-    drop: tuple[str, ...] = ()  # columns that are left out
-    groups: str | None = None  # the column of groups that are kept whole
-    lenient: bool = False  # whether a column that is split by or left out may not be there
-
-
 def read_rows(kind: str, what: str, data_root: Path | None, roles: Roles) -> TabularSet:
-    import pandas as pd
-
     name, frames = f"{kind}:{what}", READERS[kind](what, data_root)
     for frame in frames.parts.values():
         check_doubles(name, map(str, frame.columns))
@@ -103,7 +89,7 @@ def check_column(name: str, column: str, columns: Iterable[str]) -> None:
         raise unknown(f"column of {name}", column, columns, quoted)
 
 
-def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
+def checked_target(name: str, frame: DataFrame, target: str | None) -> str:
     names = list(frame.columns)
     alone = [repr(only) for only in names if len(names) == 1 and target != only]
     few = ", ".join(names if len(names) <= 10 else [*names[:5], "...", *names[-5:]])
@@ -123,10 +109,8 @@ def checked_target(name: str, frame: "DataFrame", target: str | None) -> str:
 
 
 def concatenate_parts(
-    name: str, parts: "dict[str, DataFrame]", split: str | None
-) -> "tuple[DataFrame, Starts | None]":
-    import pandas as pd
-
+    name: str, parts: dict[str, DataFrame], split: str | None
+) -> tuple[DataFrame, Starts | None]:
     if split is not None:
         refuse(name, ("" not in parts, f" has its own parts: leave split={split} out"))
         parts = split_by_column(name, parts[""], split)
@@ -141,7 +125,7 @@ def concatenate_parts(
     return frame, (train if validation else None, train + validation)
 
 
-def split_by_column(name: str, frame: "DataFrame", split: str) -> "dict[str, DataFrame]":
+def split_by_column(name: str, frame: DataFrame, split: str) -> dict[str, DataFrame]:
     check_column(name, split, list(frame.columns))
     texts = frame[split].astype(str)
     part_of = texts.map(own.part_name)
@@ -151,9 +135,7 @@ def split_by_column(name: str, frame: "DataFrame", split: str) -> "dict[str, Dat
     return {part: rest[part_of == part] for part in own.PARTS if (part_of == part).any()}
 
 
-def check_columns(name: str, first: "DataFrame", part: "DataFrame") -> None:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
+def check_columns(name: str, first: DataFrame, part: DataFrame) -> None:
     lacking = sorted({*first} ^ {*part})
     refuse(name, (lacking, ": column {} is missing in one part: add it or remove it"))
     mixed = []
@@ -165,7 +147,7 @@ def check_columns(name: str, first: "DataFrame", part: "DataFrame") -> None:
     refuse(name, (mixed, ": column {} has numbers in one part and words in another"))
 
 
-def read_files(read: "Callable[[Path], DataFrame]", what: str, data_root: Path | None) -> Frames:
+def read_files(read: Callable[[Path], DataFrame], what: str, data_root: Path | None) -> Frames:
     paths = own.comma_files(what, data_root)
     named = dict(zip(("",) if len(paths) == 1 else ("train", "test"), paths, strict=True))
     tables = {part: read(path) for part, path in named.items()}
@@ -173,10 +155,7 @@ def read_files(read: "Callable[[Path], DataFrame]", what: str, data_root: Path |
     return Frames(tables, notes, named if read is read_csv else {})
 
 
-def read_parquet(path: Path) -> "DataFrame":
-    import pandas as pd
-    from pyarrow import types
-
+def read_parquet(path: Path) -> DataFrame:
     nested = [field.name for field in saved.schema_of(path) if types.is_nested(field.type)]
     refuse(path, (nested, " is no table: column {} is no single value"))
     frame = pd.read_parquet(path)
@@ -199,8 +178,6 @@ def read_saved(what: str, data_root: Path | None) -> Frames:
 
 
 def read_openml(what: str, data_root: Path | None) -> Frames:
-    from sklearn.datasets import fetch_openml
-
     refuse(f"openml:{what}", (not what.isdecimal(), " is no number of a table: give openml:61"))
     place = str(data_root or cache_folder())
     fix = "give the number of a table of openml.org, and a network for the first time"
@@ -217,3 +194,33 @@ READERS: dict[str, Callable[[str, Path | None], Frames]] = {
     "hf": read_saved,
     "openml": read_openml,
 }
+
+
+def frame_of(data: Any, words: Collection[str]) -> DataFrame:
+    """Return a table of a CSV or Parquet file, or of what pandas makes one of.
+
+    Some columns of a CSV file are words even where all of them look like numbers.
+    """
+    if not isinstance(data, str | Path):
+        return DataFrame(data)
+    path, fix = Path(data), "give the path of a CSV or Parquet file"
+    refuse("no file", (not path.is_file(), f" {path}: {fix}"))
+    return read_parquet(path) if path.suffix == ".parquet" else read_csv(path, words)
+
+
+def all_rows(kind: str, what: str, data_root: Path | None, words: Collection[str]) -> DataFrame:
+    """Return the rows of all parts of a table that is to be embedded."""
+    if kind == "csv":
+        parts = [read_csv(path, words) for path in own.comma_files(what, data_root)]
+    else:
+        parts = [*READERS[kind](what, data_root).parts.values()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def columns_of(frame: DataFrame, names: Iterable[str], words: Collection[str]) -> dict[str, Array]:
+    """Return those columns by name, as far as they are there; dates as days where not words."""
+    named = frame.rename(columns=str)
+    known = named[[name for name in names if name in named.columns]]
+    numbers = known[[name for name in known.columns if name not in words]]
+    whole = with_columns(known, with_days("the table", numbers, but="")[0])
+    return {str(name): column_array(whole[name]) for name in whole.columns}

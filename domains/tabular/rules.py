@@ -9,9 +9,8 @@ from contrastbench.domains.own import part_name
 from contrastbench.domains.reading import is_number
 from contrastbench.domains.report import FEW, Rules, look_alikes
 from contrastbench.domains.samples import Array
-from contrastbench.domains.tabular.dates import DATES_NOTE, FIRST_DAY
 from contrastbench.domains.tabular.table import MAX_FEW_CATEGORIES, TabularSet
-from contrastbench.domains.tabular.words import SURE_NUMBERS
+from contrastbench.domains.tabular.words import DATES_NOTE, FIRST_DAY, SURE_NUMBERS
 
 IDS = re.compile(r"(?i)(?:.*[_ -])?(?:id|uuid)")
 ENDS = {

@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pandas as pd
+from pandas import DataFrame, Series
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.io.common import get_handle, infer_compression
 
 from contrastbench.domains.reading import UNPACKED, check_doubles, check_kind, is_number, refuse
 from contrastbench.domains.samples import Counted
+from contrastbench.domains.tabular.table import MISSING
 
-if TYPE_CHECKING:
-    import pandas
-
-MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaT")
 SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 50  # records at the top of a file that tell its separator
 ORANGE = {"continuous", "discrete", "string", "time", "nan"}
@@ -27,7 +29,7 @@ SIGNED = r"[+-]?\d+([{}]\d+)?([eE][+-]?\d+)?"  # with a decimal sign, perhaps
 GROUPED = r"[+-]?[1-9]\d{{0,2}}({}\d{{3}})*"  # 1,234, which may be decimal or not
 
 
-def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
+def read_csv(path: Path, words: Collection[str] = ()) -> DataFrame:
     """Read a CSV file with a header; empty fields, NA and ? are missing.
 
     Among numbers also NaN, null and the like, which among words may be words. `attrs` has notes.
@@ -42,9 +44,7 @@ def read_csv(path: Path, words: Collection[str] = ()) -> "pandas.DataFrame":
         raise
 
 
-def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
-    import pandas as pd
-
+def read_text(path: Path, words: Collection[str]) -> DataFrame:
     sign, above = separator(path)
     read = partial(pd.read_csv, path, sep=sign, skiprows=above, keep_default_na=False)
     read = partial(read, skipinitialspace=True)
@@ -77,9 +77,7 @@ def read_text(path: Path, words: Collection[str]) -> "pandas.DataFrame":
     return frame
 
 
-def with_columns(
-    frame: "pandas.DataFrame", columns: "Mapping[str, pandas.Series] | pandas.DataFrame"
-) -> "pandas.DataFrame":
+def with_columns(frame: DataFrame, columns: Mapping[str, Series] | DataFrame) -> DataFrame:
     """Return a table with other columns; `assign` has no name for one called self."""
     made = frame.copy(deep=False)
     for name, column in columns.items():
@@ -99,7 +97,7 @@ def check_header(path: Path, names: list[str]) -> None:
     check_doubles(path, names)
 
 
-def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") -> dict[str, Counted]:
+def minus_note(frame: DataFrame, parsed: dict[str, Series]) -> dict[str, Counted]:
     places = [
         f"column {name}, row {row + 1}"
         for name, column in texts(frame)
@@ -109,9 +107,7 @@ def minus_note(frame: "pandas.DataFrame", parsed: "dict[str, pandas.Series]") ->
     return {MINUS_NOTE: Counted.of(places)} if places else {}
 
 
-def zeros_note(frame: "pandas.DataFrame", head: "pandas.DataFrame") -> dict[str, list[str]]:
-    from pandas.api.types import is_numeric_dtype
-
+def zeros_note(frame: DataFrame, head: DataFrame) -> dict[str, list[str]]:
     begun = [
         str(name)
         for name in frame
@@ -141,8 +137,6 @@ def separator(path: Path) -> tuple[str, int]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    from pandas.io.common import get_handle
-
     with get_handle(path, "r", encoding="utf-8-sig", compression="infer") as handles:
         yield handles.handle
 
@@ -176,31 +170,27 @@ def line_of(path: Path, row: int) -> int:
     return line
 
 
-def known_cells(column: "pandas.Series") -> "pandas.Series":
+def known_cells(column: Series) -> Series:
     return column[column.notna() & ~column.isin(MISSING)]
 
 
-def parse_numbers(column: "pandas.Series", commas: bool = False) -> "pandas.Series":
+def parse_numbers(column: Series, commas: bool = False) -> Series:
     """Return a column of words as numbers, if all but those for what is missing are numbers."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
+    if is_numeric_dtype(column):
         return column
     numbers = as_numbers(known_cells(column), commas)
     return numbers.reindex(column.index) if len(numbers) and numbers.notna().all() else column
 
 
-def as_numbers(filled: "pandas.Series", commas: bool = False) -> "pandas.Series":
+def as_numbers(filled: Series, commas: bool = False) -> Series:
     """Return texts as numbers; a hole for each that is none."""
-    import pandas as pd
-
     filled = filled.map(lambda x: re.sub(MINUS, "-", x.strip()) if isinstance(x, str) else x)
     if commas:
         filled = filled.astype(str).str.replace(",", ".")
     return pd.to_numeric(filled, errors="coerce")
 
 
-def decimals(frame: "pandas.DataFrame", sign: str) -> "dict[str, pandas.Series]":
+def decimals(frame: DataFrame, sign: str) -> dict[str, Series]:
     """Return the columns of numbers with a sign that is decimal, or at least may be."""
     return {
         name: column
@@ -209,7 +199,7 @@ def decimals(frame: "pandas.DataFrame", sign: str) -> "dict[str, pandas.Series]"
     }
 
 
-def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix: str) -> None:
+def check_clear(path: Path, columns: dict[str, Series], sign: str, fix: str) -> None:
     if not columns or not all(all_match(GROUPED.format(f"[{sign}]"), c) for c in columns.values()):
         return
     called = {",": "comma", ".": "point"}[sign]
@@ -218,9 +208,7 @@ def check_clear(path: Path, columns: "dict[str, pandas.Series]", sign: str, fix:
     refuse(path, (values, f": column {{}} has numbers such as {{}}, {fault}"))
 
 
-def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
-    from pandas.api.types import is_numeric_dtype
-
+def check_points(path: Path, frame: DataFrame, decimal: str) -> None:
     pointed = [
         name
         for name, column in texts(frame)
@@ -230,25 +218,21 @@ def check_points(path: Path, frame: "pandas.DataFrame", decimal: str) -> None:
     refuse(path, (pointed, f": {both}: write all numbers alike"))
 
 
-def texts(frame: "pandas.DataFrame") -> "Iterable[tuple[str, pandas.Series]]":
+def texts(frame: DataFrame) -> Iterable[tuple[str, Series]]:
     """Yield the name of each column of words with those that are not missing."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     for name, column in frame.items():
         filled = known_cells(column)
         if len(filled) and not is_numeric_dtype(column) and not is_bool_dtype(filled):
             yield str(name), filled.astype(str).str.strip()
 
 
-def all_match(pattern: str, column: "pandas.Series") -> bool:
+def all_match(pattern: str, column: Series) -> bool:
     """Return whether all texts match; most columns fail at the first."""
     return bool(re.fullmatch(pattern, column.iloc[0]) and column.str.fullmatch(pattern).all())
 
 
 def check_unpacked(path: Path) -> bool:
     """Return whether a file is packed; its few bytes may not unpack to too many."""
-    from pandas.io.common import get_handle, infer_compression
-
     if infer_compression(path, "infer") is None:
         return False
     with get_handle(path, "rb", compression="infer", is_text=False) as handles:

@@ -1,24 +1,18 @@
-"""A table of rows with a class each, made strictly of a data frame."""
+"""A table of rows with a class each, and what its columns are."""
 
 import hashlib
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
-from contrastbench.domains.reading import is_number, refuse
-from contrastbench.domains.samples import Array, Counted
+from contrastbench.domains.samples import Array
 
-if TYPE_CHECKING:
-    import pandas
-
+MISSING = ("NaN", "nan", "null", "NULL", "None", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "NaT")
 MAX_FEW_CATEGORIES = 20  # different words, which may be categories of a small table
 NEAR_DIGITS = 6  # of a number, that nearly equal ones share
-LEAST_OF_CLASS = 5  # rows, where parts are drawn
 Starts = tuple[int | None, int]  # of the validation and the test rows; None: the seed draws them
 
 
@@ -81,95 +75,11 @@ class TabularSet:
         return [hashlib.blake2b(x.tobytes() + word.encode()).digest() for x, word in pairs]
 
 
-def from_frame(
-    path: object, frame: "pandas.DataFrame", target: Any, starts: Starts | None = None
-) -> TabularSet:
-    """A table of a file's data frame; rows without a class are left out and counted."""
-    from pandas.api.types import is_numeric_dtype
+class Roles(NamedTuple):
+    """The columns of a user's table that are no features."""
 
-    labelled = frame[target].notna()
-    features = frame.loc[labelled].drop(columns=target).apply(plain_floats)
-    numbers = [column for column in features if is_numeric_dtype(features[column])]
-    words = [column for column in features if column not in numbers]
-    numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
-    classes, y = np.unique(frame.loc[labelled, target].astype(str), return_inverse=True)
-    if starts:
-        kept = [0, *labelled.cumsum()]
-        starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))
-    left_out = [f"row {row + 1}" for row in np.flatnonzero(~labelled)]
-    notes = {"rows without a class": Counted.of(left_out)} if left_out else {}
-    names, known = tuple(map(str, [*numbers, *words])), tuple(map(str, classes))
-    table = TabularSet(numeric, texts_of(features[words]), names, y, known, starts, notes)
-    check_table(path, table)
-    return table
-
-
-def plain_floats(column: "pandas.Series") -> "pandas.Series":
-    """Decimal and very large whole numbers, which pandas takes for objects, as floats."""
-    from pandas.api.types import infer_dtype
-
-    numbers = infer_dtype(column, skipna=True) in ("decimal", "integer")
-    return column.astype(float) if numbers and column.dtype == object else column
-
-
-def column_array(column: "pandas.Series") -> Array:
-    """Return a column as floats with nan, or as words with "", where a value is missing."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    column = plain_floats(column)
-    if is_numeric_dtype(column) and not is_bool_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return texts_of(column)
-
-
-def texts_of(values: "pandas.DataFrame | pandas.Series") -> Array:
-    return values.astype(object).where(values.notna(), "").astype(str).to_numpy(dtype=object)
-
-
-def check_table(path: object, table: TabularSet) -> None:
-    validation, test = table.starts or (None, len(table))
-    rows = f"all {len(table)} rows are of one class"
-    refuse(
-        path,
-        (not table.names, " has only the column of classes: add a feature"),
-        (not len(table), ": the column of classes is empty: fill it, or name another one"),
-        (len(table.classes) < 2, f": {rows}: there is nothing to classify"),
-        (table.starts and test == len(table), ": no test row has a class"),
-        (validation == test, ": no validation row has a class"),
-    )
-    counts = np.bincount(table.y[: validation or test], minlength=len(table.classes))
-    rarest, few = table.classes[counts.argmin()], int(counts.min())
-    fix = "add some, leave its rows out, or name another column of classes"
-    needed = f"{few} of {LEAST_OF_CLASS} rows that three parts need: {fix}"
-    lacking = f"{rarest} has no training rows: add some, or leave it out"
-    refuse(
-        f"{path}: class ",
-        (table.starts and not few, lacking),
-        (validation is None and few < LEAST_OF_CLASS, f"{rarest} has {needed}"),
-    )
-
-
-def check_categories(path: object, table: TabularSet) -> None:
-    """Raise if columns hold words that hardly repeat, such as names and sentences.
-
-    One-hot they would be many inputs that tell nothing of other rows.
-    """
-    distinct = [
-        name
-        for name, column in table.words.items()
-        if len({*column} - {""}) > max(MAX_FEW_CATEGORIES, (column != "").sum() / 2)
-    ]
-    numbers = [name for name in distinct if all(map(is_number, {*table.words[name]} - {""}))]
-    refuse(path, (numbers, ": column {} has numbers kept as texts: save them as numbers"))
-    fix = f"leave out what no rows share with {drop_option(distinct)}, and write numbers as 12.5"
-    refuse(path, (", ".join(distinct), ": most words stand in one row only in {}: " + fix))
-
-
-def drop_option(columns: list[str]) -> str:
-    """Return the option that leaves out columns, as it is typed.
-
-    >>> print(drop_option(["id", "day of birth", "1"]))
-    --recipe 'drop=[id, day of birth, '"'"'1'"'"']'
-    """
-    names = yaml.safe_dump(columns, default_flow_style=True, allow_unicode=True, width=10**6)
-    return f"--recipe {shlex.quote(f'drop={names.strip()}')}"
+    target: str | None = None  # the column of classes
+    split: str | None = None  # the column that says which row is whose
+    drop: tuple[str, ...] = ()  # columns that are left out
+    groups: str | None = None  # the column of groups that are kept whole
+    lenient: bool = False  # whether a column that is split by or left out may not be there

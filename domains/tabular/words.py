@@ -1,18 +1,67 @@
-"""Columns of words that were meant as numbers: the word and its place are named."""
+"""Columns of words that were meant as dates, which become days, or numbers, which are refused."""
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.tabular.separated import as_numbers, texts
-from contrastbench.domains.tabular.table import column_array, plain_floats
+from contrastbench.domains.tabular.frames import column_array, drop_option, plain_floats
+from contrastbench.domains.tabular.separated import as_numbers, known_cells, texts, with_columns
 from contrastbench.errors import UserError
 
-if TYPE_CHECKING:
-    import pandas
+DATES_NOTE = "columns of dates, read as days since 1970"
+FIRST_DAY = -25567.0  # 1900-01-01, the first that many programs know
+ISO = re.compile(r"\d{4}-\d\d-\d\d")
+OTHER = re.compile(  # dates whose order of day and month a reader would have to guess
+    r"(?:\d{1,2}([./ -])(?:\d{1,2}|[A-Za-z]{3,9})\1\d{4}"
+    r"|[A-Za-z]{3,9} \d{1,2}, \d{4}|\d{4}/\d\d?/\d\d?"
+    r"|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}[-/ .]\d{2,4})(?!\w)"
+)
+YEARS = (1678, 2261)  # whole ones that pandas has in nanoseconds
+DATE_SHARE = 0.9  # of a column; where so many values are dates, the others are mistakes
+
+
+def with_days(
+    name: str, frame: DataFrame, but: str, place: Callable[[Any], str] = "row {}".format
+) -> tuple[DataFrame, dict[str, list[str]]]:
+    """Return a table whose columns of dates are days since 1970, and a note that names them.
+
+    The column of classes stays as it is; `place` says where a row stands, by its index.
+    """
+    found = {column: days(name, frame[column], place) for column in frame if column != but}
+    dates = {column: numbers for column, numbers in found.items() if numbers is not None}
+    return with_columns(frame, dates), {DATES_NOTE: [*dates]} if dates else {}
+
+
+def days(name: str, column: Series, place: Callable[[Any], str]) -> Series | None:
+    """Return a column of dates as days since 1970, the time of day a fraction; None: others."""
+    if is_numeric_dtype(column):
+        return None
+    filled, fix = known_cells(column), f"or give {drop_option([str(column.name)])}"
+
+    def check(odd: Series, fault: str) -> None:
+        first = [(place(row), repr(word)) for row, word in odd.iloc[:1].items()]
+        refuse(name, (first, f" {{}}: column {column.name} has dates{fault}"))
+
+    if not is_datetime64_any_dtype(column):
+        filled = filled.astype(str).str.strip()
+        if filled.str.match(OTHER).mean() > DATE_SHARE:
+            check(filled, f" such as {{}}: write 2020-12-31, {fix}")
+        iso = filled[filled.str.match(ISO)]
+        if not len(iso) > DATE_SHARE * len(filled):
+            return None
+        far = ~iso.str[:4].astype(int).between(*YEARS)
+        check(iso[far], ", and {}: leave it empty if it stands for what is missing")
+    times = pd.to_datetime(filled, format="ISO8601", utc=True, errors="coerce")
+    check(filled[times.isna()], f", and {{}}, which is none: write 2020-12-31, {fix}")
+    numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return numbers.reindex(column.index)
+
 
 NUMBER = r"[+\u2212\u2013-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
 THOUSANDS = (
@@ -46,7 +95,7 @@ SURE_NUMBERS = 20  # different ones, among which few different words are no cate
 STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among numbers
 
 
-def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str]) -> None:
+def check_words(name: str, frame: DataFrame, place: Callable[[int], str]) -> None:
     """Raise if a column has infinity, numbers in a form that is not read, or a few words."""
     for column, values in frame.items():
         infinite = values.index[np.isin(column_array(values), [np.inf, -np.inf])].tolist()
@@ -60,7 +109,7 @@ def check_words(name: str, frame: "pandas.DataFrame", place: Callable[[int], str
             raise UserError(f"{name} {place(int(row))}: {fault}")
 
 
-def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
+def unread_number(distinct: Series) -> tuple[int, str] | None:
     """Return the first text of a column of numbers that is not read as one, and what it is."""
     if all(map(ANY_FORM.fullmatch, distinct)):
         odd = distinct[as_numbers(distinct).isna()]
@@ -79,7 +128,7 @@ def unread_number(distinct: "pandas.Series") -> tuple[int, str] | None:
     return None
 
 
-def stray_word(filled: "pandas.Series", distinct: "pandas.Series") -> tuple[int, str] | None:
+def stray_word(filled: Series, distinct: Series) -> tuple[int, str] | None:
     """Return the first word that stands among numbers, where it is no name of a category."""
     like = distinct.map(lambda text: bool(ANY_FORM.fullmatch(text)))
     words, numbers = distinct[~like], int(like.sum())

@@ -15,10 +15,9 @@ from contrastbench.errors import UserError, is_termination, keep_streams, unknow
 from contrastbench.losses.base import Loss
 from contrastbench.losses.expression import absolute
 from contrastbench.losses.laws import interface, invariances, learning, limits, meaning, precision
-from contrastbench.losses.laws.assertions import Build, Law, Remark, Wrong
+from contrastbench.losses.laws.assertions import Build, Law, Remark, Wrong, raised_by_check
 from contrastbench.losses.laws.causes import diagnosis
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
-from contrastbench.losses.laws.source_lines import raised_by_check
 from contrastbench.losses.settings import keep_settings
 from contrastbench.losses.source import Sources
 from contrastbench.losses.spec import LossSpec

@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 from contrastbench.errors import UserError
 from contrastbench.losses.base import Loss, Scores
 from contrastbench.losses.contrast import Contrast
-from contrastbench.losses.laws import source_lines
-from contrastbench.losses.laws.assertions import Wrong
+from contrastbench.losses.laws import assertions
+from contrastbench.losses.laws.assertions import SourceLine, Wrong
 
 HOLES = "scores.neg is -inf in holes: use scores.hole or a method of Scores"
 LOGARITHM_REMEDY = (
@@ -60,7 +60,7 @@ def diagnosis(error: BaseException, loss: Loss) -> Wrong:
     text = (str(error).splitlines() or [""])[0]
     name = type(error).__name__
     message = text if isinstance(error, UserError) else f"{name}: {text}" if text else name
-    return Wrong(message, remedy_for(error, message), source_lines.error_place(error, loss))
+    return Wrong(message, remedy_for(error, message), assertions.error_place(error, loss))
 
 
 def remedy_for(error: BaseException, message: str) -> str:
@@ -82,10 +82,10 @@ class Watch(TorchFunctionMode):
 
     def __init__(self, loss: Loss, contrast: Contrast) -> None:
         super().__init__()
-        self.folders = source_lines.code_folders(loss)
+        self.folders = assertions.code_folders(loss)
         self.hole = contrast.anchor_id.unsqueeze(1) == contrast.key_id
         self.remedy = LOGARITHM_REMEDY
-        self.place: source_lines.SourceLine | None = source_lines.formula_place(loss)
+        self.place: SourceLine | None = assertions.formula_place(loss)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -101,7 +101,7 @@ class Watch(TorchFunctionMode):
             by_zero = any(type(x) in (int, float) and x == 0 for x in args)
             holes = any(map(self.is_hole, inputs)) and not by_zero
             self.remedy = HOLES if holes else first_match(MADE_BY, name)
-            self.place = next(source_lines.lines_within(walk_stack(None), self.folders), self.place)
+            self.place = next(assertions.lines_within(walk_stack(None), self.folders), self.place)
 
     def is_wrong(self, x: Tensor) -> bool:
         return x.is_floating_point() and not (bool(x.isfinite().all()) or self.is_hole(x))

@@ -13,9 +13,8 @@ from torch import Tensor
 from contrastbench.losses.base import Loss, ScoreLoss, Scores, block_scores
 from contrastbench.losses.contrast import Contrast
 from contrastbench.losses.laws import assertions, causes
-from contrastbench.losses.laws.assertions import Build, Wrong, law
+from contrastbench.losses.laws.assertions import Build, Wrong, error_place, formula_place, law
 from contrastbench.losses.laws.random_contrasts import LAW_PAIRINGS, random_views, some_pairing
-from contrastbench.losses.laws.source_lines import error_place, formula_place
 from contrastbench.losses.views import ViewLoss
 
 ALL_ROWS = slice(None)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import hostile
 from contrastbench.benchmarks.running import checkpoints
 from contrastbench.domains.download import file_sha256
-from contrastbench.domains.image.networks import exports, pretrained
+from contrastbench.domains.image.networks import exports, model
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import Preprocessing
 from contrastbench.domains.registry import declaration, make_recipe
@@ -174,7 +174,7 @@ def test_weights_of_torchvision(pinned: bool, tmp_path: Path) -> None:
         hostile.watched(canary) as touched,
         pytest.raises(UserError, match=rf"{why}.*: put {name}"),
     ):
-        pretrained.pretrained_weights(url, tmp_path)
+        model.pretrained_weights(url, tmp_path)
     assert all(event.startswith(f"os.mkdir ('{tmp_path}'") for event in touched), "it is there"
     assert not list(canary.iterdir())
 

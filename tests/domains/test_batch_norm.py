@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains import batch_norm
+from contrastbench.domains import model
 
 KINDS = {
-    (9, 5): (batch_norm.BatchNorm1d, nn.BatchNorm1d),
-    (9, 5, 3, 2): (batch_norm.BatchNorm2d, nn.BatchNorm2d),
+    (9, 5): (model.BatchNorm1d, nn.BatchNorm1d),
+    (9, 5, 3, 2): (model.BatchNorm2d, nn.BatchNorm2d),
 }
 SHARES = ([9], [4, 5], [3, 0, 6])  # rows of each process
 STEPS = 3
@@ -70,8 +70,8 @@ def test_shares_of_a_batch_are_normalised_as_the_whole(
     expected = trained(whole, batches, slopes)
 
     meeting, parts = Meeting(len(share)), [make(ours) for _ in share]
-    monkeypatch.setattr(batch_norm, "world", lambda: 2)
-    monkeypatch.setattr(batch_norm, "all_sum", meeting.all_sum)
+    monkeypatch.setattr(model, "world", lambda: 2)
+    monkeypatch.setattr(model, "all_sum", meeting.all_sum)
 
     def of_rank(rank: int) -> list[list[Tensor]]:
         own = [[x.split(share)[rank] for x in of] for of in (batches, slopes)]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from contrastbench.domains.graph import GraphRecipe
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import PROBES
 from contrastbench.domains.probe import FILE, read_probe, write_probe
 from contrastbench.domains.scoring import linear, svm
 from contrastbench.domains.scoring.classifiers import Labelled

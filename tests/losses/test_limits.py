@@ -34,8 +34,8 @@ from contrastbench.losses.pairing import (
     WHOLE_ROW,
     Pairing,
 )
-from contrastbench.losses.reduction import reduced
 from contrastbench.losses.registry import describe
+from contrastbench.losses.spec import reduced
 from counts import times
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -252,5 +252,5 @@ def test_a_circle_of_limits_ends(tmp_path, monkeypatch) -> None:
     )
     loss = LossSpec(f"{path}:A")
     assert reduced(loss, None, ["temperature"]) == loss, "a limit runs no code of a file"
-    monkeypatch.setattr("contrastbench.losses.reduction.is_registered", lambda name: True)
+    monkeypatch.setattr("contrastbench.losses.spec.is_registered", lambda name: True)
     assert reduced(loss, None).name in (f"{path}:A", f"{path}:B")

@@ -7,7 +7,7 @@ import torch
 
 import packaged_losses
 from contrastbench.losses import LossSpec, UserError, get_loss
-from contrastbench.losses import code as ours
+from contrastbench.losses import source as ours
 from contrastbench.losses.contrast import (
     Contrast,
     both_views,

@@ -36,6 +36,7 @@ from contrastbench.domains.sentence import own as own_sentences
 from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
+from contrastbench.domains.tabular import frames
 from contrastbench.domains.tabular import own as own_tables
 from made_images import CPU, as_folder, jpeg, noise
 from tu_files import TU
@@ -369,17 +370,17 @@ RAW: dict[str, Raw] = {
         "mine",
     ),
     "CoverType": Raw(
-        tables.read_table,
+        frames.read_table,
         files({"covtype.data.gz": gzip.compress(COVERTYPE.encode())}),
         table("CoverType"),
     ),
     "Higgs": Raw(
-        tables.read_higgs,
+        frames.read_higgs,
         files({"HIGGS.csv.gz": gzip.compress(HIGGS.encode())}),
         table("Higgs-100K"),
     ),
     "PMLB": Raw(
-        tables.read_table,
+        frames.read_table,
         files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}),
         table("churn"),
     ),

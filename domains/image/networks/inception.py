@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from contrastbench.domains.batch_norm import BatchNorm2d
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD
+from contrastbench.domains.model import BatchNorm2d
 
 
 class Widths(NamedTuple):

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock, Bottleneck
 
-from contrastbench.domains.batch_norm import BatchNorm2d
+from contrastbench.domains.model import BatchNorm2d
 
 BLOCKS: dict[str, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
     "resnet18": (BasicBlock, (2, 2, 2, 2)),

@@ -11,13 +11,15 @@ from contrastbench.domains.image.data.images import ImageSet, Split
 from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.networks.exports import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
-from contrastbench.domains.image.scoring.fine_tuning import semi_supervised
+from contrastbench.domains.image.scoring.linear_probe import semi_supervised
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.scoring.average_precision import transfer_multi_label
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy, joined_rows
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy, joined_rows, neighbours
 from contrastbench.domains.scoring.few_shot import few_shot
-from contrastbench.domains.scoring.logistic import regularised, transfer_accuracies
-from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.logistic import (
+    regularised,
+    transfer_accuracies,
+    transfer_multi_label,
+)
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import tell
 

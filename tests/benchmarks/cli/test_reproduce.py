@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.running import devices, reproduction
-from contrastbench.losses import code as losses_code
+from contrastbench.losses import source as losses_code
 from made_records import add
 
 MINE = "from contrastbench.losses.library.infonce import InfoNCE\nclass Mine(InfoNCE):\n    pass\n"

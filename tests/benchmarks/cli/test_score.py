@@ -13,7 +13,7 @@ from contrastbench.domains.image import DECLARATION
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.networks.exports import open_encoder
 from contrastbench.domains.image.sampling import held_out_split
-from contrastbench.domains.image.scoring import fine_tuning, protocols
+from contrastbench.domains.image.scoring import linear_probe, protocols
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring.few_shot import few_shot
 from contrastbench.losses import UserError
@@ -32,7 +32,7 @@ def exported(folder: Path, **recipe: object) -> ImageDomain:
 def test_every_protocol_scores(tmp_path: Path, bench, monkeypatch: pytest.MonkeyPatch) -> None:
     exported(tmp_path / "encoder")
     monkeypatch.setattr(protocols, "few_shot", partial(few_shot, episodes=5))
-    monkeypatch.setattr(fine_tuning, "EPOCHS", 2)
+    monkeypatch.setattr(linear_probe, "EPOCHS", 2)
     assert [*protocols.PROTOCOLS, protocols.FINE_TUNED] == list(DECLARATION.protocols)
     monkeypatch.setattr("contrastbench.domains.scoring.logistic.TRANSFER_GRID", (0.01, 1.0))
     for by in DECLARATION.protocols:
@@ -124,21 +124,21 @@ def test_fine_tuning_trains_encoder_and_head_at_their_rates(
             return super().step(closure)
 
     monkeypatch.setattr(torch.optim, "SGD", Watched)
-    rates = fine_tuning.Rates(0.1, 0.08, 0.03)
-    part = fine_tuning.labelled_part(train, 0.1, 0)
+    rates = linear_probe.Rates(0.1, 0.08, 0.03)
+    part = linear_probe.labelled_part(train, 0.1, 0)
     _, held_out = held_out_split(train, 0.1, 0)
     assert held_out is not None
     shared = (part.pixels[:, None] == held_out.pixels).flatten(2).all(2).any(1)
     assert 0 < shared.sum() < len(part) / 2, "a tenth is what chance gives"
     counts, whole = (x.labels.bincount() for x in (part, train))
     assert counts.tolist() == [max(1, round(0.1 * n)) for n in whole.tolist()]
-    scores, y = fine_tuning.tuned(opened, part, test, 10, rates, 0)
+    scores, y = linear_probe.tuned(opened, part, test, 10, rates, 0)
     assert steps == [
         pytest.approx([0.16, 0.06] if epoch < 16 else [0.032, 0.012]) for epoch in range(20)
     ], "a batch holds the part: one step an epoch"
     assert (scores.shape, torch.equal(y, test.labels)) == ((len(test), 10), True)
     assert all(torch.equal(v, before[k]) for k, v in opened.network.state_dict().items())
-    frozen, _ = fine_tuning.tuned(opened, part, test, 10, fine_tuning.Rates(0.1, 0.0, 0.03), 0)
+    frozen, _ = linear_probe.tuned(opened, part, test, 10, linear_probe.Rates(0.1, 0.0, 0.03), 0)
     assert not torch.equal(scores, frozen), "the encoder learns too"
 
 

@@ -23,7 +23,7 @@ from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
-from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import PROBES
 from contrastbench.domains.registry import declaration
 from contrastbench.domains.scoring import linear
 from contrastbench.domains.sentence import encoder as encoders

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from contrastbench.domains.graph import DATASETS
-from contrastbench.domains.graph.collected import face_rings, listed_graphs
 from contrastbench.domains.graph.data import Graphs, load_graphs
+from contrastbench.domains.graph.generated import face_rings, listed_graphs
 from contrastbench.domains.graph.own import load_own_graphs, of_data
 from contrastbench.domains.graph.tasks import task_evaluation
 from contrastbench.losses import UserError

@@ -16,7 +16,7 @@ from contrastbench.domains.image import domain as image
 from contrastbench.domains.image.data.images import CIFAR_MEAN, CIFAR_STD, Images, on_device
 from contrastbench.domains.image.domain import BEST_ON_TEST, ImageDomain
 from contrastbench.domains.image.preprocessing import policies
-from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import PROBES
 from contrastbench.domains.image.sampling import with_unlabelled
 from contrastbench.domains.image.views import transforms
 from contrastbench.domains.image.views.transforms import normalise

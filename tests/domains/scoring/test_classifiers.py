@@ -25,6 +25,7 @@ from contrastbench.domains.scoring.classifiers import (
     Labelled,
     accuracy,
     accuracy_within,
+    neighbours,
     standardiser,
 )
 from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse
@@ -34,7 +35,6 @@ from contrastbench.domains.scoring.logistic import (
     regularisation_path,
     regularised,
 )
-from contrastbench.domains.scoring.neighbours import neighbours
 from contrastbench.domains.scoring.svm import (
     check_folds,
     linear_folds,

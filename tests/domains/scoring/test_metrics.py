@@ -6,15 +6,17 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import normalize
 
-from contrastbench.domains.scoring import average_precision
+from contrastbench.domains.scoring import logistic
 from contrastbench.domains.scoring import retrieval as scoring
-from contrastbench.domains.scoring.average_precision import (
-    eleven_point_precision,
-    transfer_multi_label,
-)
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.few_shot import WAYS, few_shot
-from contrastbench.domains.scoring.logistic import TRANSFER_GRID, per_class, transfer_accuracies
+from contrastbench.domains.scoring.logistic import (
+    TRANSFER_GRID,
+    eleven_point_precision,
+    per_class,
+    transfer_accuracies,
+    transfer_multi_label,
+)
 from contrastbench.domains.scoring.metrics import class_metrics, largest_share
 from contrastbench.domains.scoring.retrieval import RECALLS, mutual_information, retrieval
 from contrastbench.losses import UserError
@@ -101,7 +103,7 @@ def test_one_c_is_chosen_and_each_class_is_fitted_again_with_validation_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grid = (1e-4, 1e-2, 1.0)
-    monkeypatch.setattr(average_precision, "TRANSFER_GRID", grid)
+    monkeypatch.setattr(logistic, "TRANSFER_GRID", grid)
     train, validation, test = several(60, 0), several(40, 1), several(80, 2)
 
     def fitted(rows: Labelled, c: float) -> list[LogisticRegression]:

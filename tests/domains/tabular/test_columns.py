@@ -11,8 +11,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from contrastbench.domains.tabular.columns import Columns, fit
 from contrastbench.domains.tabular.data import load_rows
+from contrastbench.domains.tabular.preprocessing import Columns, fit
 from contrastbench.domains.tabular.table import TabularSet
 from contrastbench.losses import UserError
 

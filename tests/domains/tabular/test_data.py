@@ -12,7 +12,8 @@ from sklearn.datasets import load_wine
 
 import raw_files
 from contrastbench.domains.tabular import DATASETS, data
-from contrastbench.domains.tabular.data import load_rows, read_higgs, read_table
+from contrastbench.domains.tabular.data import load_rows
+from contrastbench.domains.tabular.frames import read_higgs, read_table
 from contrastbench.losses import UserError
 
 
@@ -72,6 +73,7 @@ def test_the_file_may_be_in_the_data_root(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_pandas_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write(tmp_path / "t.csv", MIXED)
+    monkeypatch.delitem(sys.modules, "contrastbench.domains.tabular.own", raising=False)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(
         UserError,

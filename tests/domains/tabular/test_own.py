@@ -245,7 +245,8 @@ def test_a_table_of_openml_has_its_own_target(
     details = {"name": "mine", "version": "2"}
     bunch = Bunch(frame=frame(20), target_names=["y"], details=details)
     monkeypatch.setattr(
-        "sklearn.datasets.fetch_openml", lambda **asked: asks.append(asked) or bunch
+        "contrastbench.domains.tabular.own.fetch_openml",
+        lambda **asked: asks.append(asked) or bunch,
     )
     asks: list[dict[str, object]] = []
     table, digest = load_rows("openml:61", data_root=tmp_path)

@@ -12,7 +12,7 @@ from contrastbench.domains.image import domain as image_domain
 from contrastbench.domains.image.data import decode, files
 from contrastbench.domains.image.data.images import ImageFiles
 from contrastbench.domains.image.domain import ImageDomain
-from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import PROBES
 from contrastbench.domains.own import read_unchanged
 from contrastbench.losses import get_loss
 from made_images import folder, noise, read, refused, save

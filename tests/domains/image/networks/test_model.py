@@ -11,7 +11,7 @@ from torchvision.models.resnet import BasicBlock, Bottleneck
 
 from contrastbench.domains.download import file_sha256
 from contrastbench.domains.image import ImageRecipe
-from contrastbench.domains.image.networks import pretrained
+from contrastbench.domains.image.networks import model as networks
 from contrastbench.domains.image.networks.inception import CaffePixels, Inception
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.networks.resnet import ResNet, Shortcut
@@ -167,8 +167,8 @@ def test_features_are_torchvisions(name: str, monkeypatch: pytest.MonkeyPatch) -
     theirs, ours, x = get_model(name).eval(), ResNet(name).eval(), torch.randn(1, 3, 72, 72)
     for buffer in theirs.buffers():  # as if it had been trained
         buffer.add_(torch.rand_like(buffer.float()).to(buffer.dtype))
-    monkeypatch.setattr(pretrained, "pretrained_weights", lambda url, root: theirs.state_dict())
-    pretrained.load_weights(ours, name, None)
+    monkeypatch.setattr(networks, "pretrained_weights", lambda url, root: theirs.state_dict())
+    networks.load_weights(ours, name, None)
     theirs.fc = torch.nn.Identity()
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-6, atol=1e-6)
 
@@ -184,15 +184,15 @@ def test_bn_inception_takes_weights_without_counters(monkeypatch: pytest.MonkeyP
     asked = []
     classifier = {"last_linear.weight": torch.zeros(1000, 1024)}
     monkeypatch.setattr(
-        pretrained,
+        networks,
         "pretrained_weights",
         lambda url, root: asked.append(url) or {**theirs, **classifier},
     )
-    pretrained.load_weights(ours := Inception(), "bn_inception", None)
-    assert asked == [pretrained.INCEPTION_URL]
+    networks.load_weights(ours := Inception(), "bn_inception", None)
+    assert asked == [networks.INCEPTION_URL]
     assert all(torch.equal(ours.state_dict()[name], tensor) for name, tensor in kept.items())
     theirs.popitem()
-    again = partial(pretrained.load_weights, ours, "bn_inception", None)
+    again = partial(networks.load_weights, ours, "bn_inception", None)
     refused(again, r"bn_inception-52deb4733.pth is damaged")
 
 
@@ -201,7 +201,7 @@ def test_weights_lie_in_the_data_root(tmp_path: Path) -> None:
     digits = file_sha256(tmp_path / "weights")[:8]
     path = (tmp_path / "weights").rename(tmp_path / f"a-{digits}.pth")
     url = f"https://download.pytorch.org/models/{path.name}"
-    assert pretrained.pretrained_weights(url, tmp_path)["w"].tolist() == [1, 1]
+    assert networks.pretrained_weights(url, tmp_path)["w"].tolist() == [1, 1]
 
 
 def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_a_download_is_kept_and_checked(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     for _ in range(2):
-        found = pretrained.pretrained_weights(
+        found = networks.pretrained_weights(
             f"https://download.pytorch.org/models/a-{digits}.pth", None
         )
         assert found["w"].tolist() == [1, 1]

@@ -9,7 +9,7 @@ from torch import nn
 
 from contrastbench.domains.image.data.images import Images
 from contrastbench.domains.image.preprocessing import Preprocessing, published_policy
-from contrastbench.domains.image.probes import PROBES
+from contrastbench.domains.image.recipe import PROBES
 from contrastbench.domains.image.scoring import linear_probe
 from contrastbench.domains.image.scoring.linear_probe import (
     first_weights,

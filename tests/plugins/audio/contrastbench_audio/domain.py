@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from contrastbench.domains.base import Domain, Evaluation
 from contrastbench.domains.random import generator
-from contrastbench.domains.scoring.classifiers import Labelled, accuracy
-from contrastbench.domains.scoring.neighbours import neighbours
+from contrastbench.domains.scoring.classifiers import Labelled, accuracy, neighbours
 from contrastbench.errors import unknown
 from contrastbench.losses.contrast import Contrast, both_views
 from contrastbench_audio import DATASETS, AudioRecipe
