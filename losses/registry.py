@@ -14,7 +14,8 @@ from functools import cache, cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrastbench.errors import UserError, unknown, users_code
 from contrastbench.losses import expression, limits, ranges
@@ -44,43 +45,40 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {  # family -> names, each a module in
 SUPERVISED = FAMILIES["classes"]
 OURS: Mapping[str, str] = {name: family for family, names in FAMILIES.items() for name in names}
 LOSSES: Mapping[str, str] = {name: at for name, at in OURS.items() if name not in SUPERVISED}
-ALIASES: Mapping[str, str] = {  # other names, and those in OURS
-    "dcl": "debiased",
-    "dclw": "dcl_w",
-    "lifted_structure": "lifted",
-    "ms": "multi_similarity",
-    "spectral_contrastive": "spectral",
-    "nt_xent": "infonce",
-    "simclr": "infonce",
-    "simcse": "infonce",
-    "mnrl": "infonce",
-    "sincere": "infonce",
-    "llave": "hardness",
-    "sigmoid": "siglip",
-    "gcl": "sogclr",
-    "rgcl": "isogclr",
-    "byol": "align_uniform",
-    "simsiam": "align_uniform",
-    "moco_v3": "infonce",
-    "simco": "dual_temperature",
-    "simmoco": "dual_temperature",
-}
-SETTINGS: Mapping[str, Mapping[str, Any]] = {  # defaults of aliases that are settings of a loss
-    "byol": {"weight": 0.0},
-    "simsiam": {"weight": 0.0},
-}
-NOTES: Mapping[str, str] = {  # on aliases that say more than a loss
-    "dcl": "lightly's DCL is 'decoupled'",
-    "lifted_structure": "its generalised form",
-    "simclr": "SimCLR's pairing is the recipe's both_views",
-    "simcse": "SimCSE's pairing is that of sentences",
-    "mnrl": "its scale is 1 / temperature",
-    "sincere": "with several positives, those of one class",
-    "byol": "with weight=0, which needs the recipe's pairing=query_key and predictor=true",
-    "simsiam": "with weight=0, which needs the recipe's pairing=query_key, predictor=true, ema=0",
-    "moco_v3": "MoCo v3's pairing is the recipe's query_key",
-    "simco": "its pairing is the recipe's both_ways",
-    "simmoco": "its pairing is the recipe's query_key with predictor=false",
+
+
+class Alias(NamedTuple):
+    """Another name of a loss of ours, or of one of its settings."""
+
+    loss: str
+    note: str = ""  # what a user of that name has to know besides
+    settings: Mapping[str, Any] = MappingProxyType({})  # defaults in place of the loss's own
+
+
+FIXED = MappingProxyType({"weight": 0.0})
+MOVING = "with weight=0, which needs the recipe's pairing=query_key"
+ALIASES: Mapping[str, Alias] = {
+    "dcl": Alias("debiased", "lightly's DCL is 'decoupled'"),
+    "dclw": Alias("dcl_w"),
+    "lifted_structure": Alias("lifted", "its generalised form"),
+    "ms": Alias("multi_similarity"),
+    "spectral_contrastive": Alias("spectral"),
+    "nt_xent": Alias("infonce"),
+    "simclr": Alias("infonce", "SimCLR's pairing is the recipe's both_views"),
+    "simcse": Alias("infonce", "SimCSE's pairing is that of sentences"),
+    "mnrl": Alias("infonce", "its scale is 1 / temperature"),
+    "sincere": Alias("infonce", "with several positives, those of one class"),
+    "llave": Alias("hardness"),
+    "sigmoid": Alias("siglip"),
+    "gcl": Alias("sogclr"),
+    "rgcl": Alias("isogclr"),
+    "byol": Alias("align_uniform", f"{MOVING} and predictor=true", FIXED),
+    "simsiam": Alias("align_uniform", f"{MOVING}, predictor=true, ema=0", FIXED),
+    "moco_v3": Alias("infonce", "MoCo v3's pairing is the recipe's query_key"),
+    "simco": Alias("dual_temperature", "its pairing is the recipe's both_ways"),
+    "simmoco": Alias(
+        "dual_temperature", "its pairing is the recipe's query_key with predictor=false"
+    ),
 }
 ENTRY_POINTS = "contrastbench.losses"  # each names a class of losses
 LIBRARY = "contrastbench.losses.library"
@@ -186,20 +184,21 @@ def list_losses() -> list[str]:
 
 @cache  # so that it is given once
 def give_note(alias: str) -> None:
-    more = f"; {NOTES[alias]}" if alias in NOTES else ""
-    warnings.warn(f"the loss {alias!r} is {ALIASES[alias]!r}{more}", stacklevel=4)
+    loss, note, _ = ALIASES[alias]
+    warnings.warn(f"the loss {alias!r} is {loss!r}" + f"; {note}" * bool(note), stacklevel=4)
 
 
 def canonical_name(name: str) -> str:
-    return ALIASES.get(name, name)
+    return ALIASES.get(name, Alias(name)).loss
 
 
 def terms_of(name: str, sources: Sources | None = None) -> dict[str, Term]:
     """The terms of a sum by the prefix of their parameters; by "" a loss that is no sum."""
     sources = sources or Sources()
     terms = [
-        Term(canonical_name(term), weight, sources, SETTINGS.get(term, {}))
+        Term(alias.loss, weight, sources, alias.settings)
         for weight, term in expression.parse(name)
+        for alias in [ALIASES.get(term, Alias(term))]
     ]
     if not expression.is_sum(name):
         return {"": terms[0]}
@@ -226,7 +225,7 @@ def losses() -> dict[str, str]:
 
 
 def aliases(name: str) -> list[str]:
-    return [alias for alias, target in ALIASES.items() if target == name]
+    return [other for other, alias in ALIASES.items() if alias.loss == name]
 
 
 def load(name: str, sources: Sources | None = None) -> Any:

@@ -59,7 +59,7 @@ def step_times(domain: TabularDomain, plain: TabularDomain, recipe: TabularRecip
 
     def views(part: Tensor) -> tuple[Tensor, Tensor]:
         rng = generator(domain.device, 0)
-        return two_views(domain.train.x, part, domain.features, recipe, rng)
+        return two_views(domain.data["train"].x, part, domain.features, recipe, rng)
 
     works = [step, lambda: views(rows), lambda: [views(row) for row in rows.split(1)]]
     return medians(works, STEPS, domain.device)

@@ -1,6 +1,6 @@
 """Tables of numbers: RényiCL's protocol on any table, any registered loss in place of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,12 +78,9 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         fixed = recipe.parts == "fixed"
         seed = 0 if fixed else self.seed
         self.table, self.rows = table, split_rows(table, seed, recipe.limit, recipe.tested)
-        data = standardise_columns(table, self.rows, fit)
-        self.train, self.validation, self.test = (
-            p.to(device) for p in (data.train, data.validation, data.test)
-        )
-        self.pretraining = pretraining_rows(self.train, self.validation, recipe)
-        self.columns, self.table_notes = data.columns, data.notes
+        data, self.columns, self.table_notes = standardise_columns(table, self.rows, fit)
+        self.data = {name: part.to(device) for name, part in data.items()}
+        self.pretraining = pretraining_rows(self.data, recipe)
         of_input = torch.tensor(self.columns.feature_of, device=device)
         self.features = FeatureLayout(of_input, len(self.columns.used))
         self.test_part: TestPart = "fixed" if fixed or table.starts else "redrawn"
@@ -123,7 +120,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             steps = recipe.length(self.steps())
-            return TabularModel(self.train.x.shape[1], recipe, steps).to(self.device)
+            return TabularModel(self.columns.width, recipe, steps).to(self.device)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Shuffled rows, part by part; a last batch that is not full is left out."""
@@ -134,7 +131,7 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
             rng = generator(self.device, self.seed, epoch, step + 1)
             rows = order[step * size : (step + 1) * size]
             if classes := self.recipe.batch_classes:
-                rows = balanced(self.train.y, classes, size // classes, rng)
+                rows = balanced(self.data["train"].y, classes, size // classes, rng)
             yield Batch(rows, rng)
 
     def steps(self) -> int:
@@ -170,36 +167,31 @@ class TabularDomain(Domain[TabularRecipe, Model, Batch]):
 
     @cached_property
     def class_count(self) -> int:
-        return int(self.train.y.max()) + 1
+        return int(self.data["train"].y.max()) + 1
 
     @property
     def dim(self) -> int:
         return self.recipe.projection[-1]
 
     def embeddings(self, model: Model) -> Labelled:
-        return Labelled(embed_rows(model.encoder.eval(), self.test.x), self.test.y)
+        return embedded(model.encoder, self.data["test"])
 
     def export(self, model: Model, folder: Path) -> None:
         about = {"seed": self.seed, "columns": self.columns.as_json()}
         exported.write_export(folder, "tabular", self.recipe, model.encoder.state_dict(), **about)
-        encoder = model.encoder.eval()
-        parts = (Labelled(embed_rows(encoder, p.x), p.y) for p in (self.train, self.validation))
+        parts = (embedded(model.encoder, self.data[name]) for name in ("train", "validation"))
         write_probe(folder, self.table.classes, *parts)
 
     def evaluate(self, model: Model) -> Evaluation:
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        return probe_evaluation(model.encoder, parts, self.recipe.probe, self.seed, self.test_part)
+        encoder, probe = model.encoder, self.recipe.probe
+        return probe_evaluation(encoder, self.data, probe, self.seed, self.test_part)
 
 
 def probe_evaluation(
-    encoder: nn.Module, parts: dict[str, Labelled], probe: str, seed: int, test_part: TestPart
+    encoder: nn.Module, parts: Mapping[str, Labelled], probe: str, seed: int, test_part: TestPart
 ) -> Evaluation:
     """Percent on the test rows of classifiers fitted on the training rows' embeddings."""
-    encoder.eval()
-    train, validation = (
-        Labelled(embed_rows(encoder, parts[name].x), parts[name].y)
-        for name in ("train", "validation")
-    )
+    train, validation = (embedded(encoder, parts[name]) for name in ("train", "validation"))
     names = (probe,) if probe == "boosting" else dict.fromkeys((*LINEAR_CLASSIFIERS, probe))
     fitted = {name: CLASSIFIERS[name](train, validation, seed) for name in names}
     scores, y = scores_on(encoder, parts["test"].x, fitted), parts["test"].y
@@ -221,8 +213,13 @@ def probe_evaluation(
     )
 
 
-def pretraining_rows(train: Labelled, validation: Labelled, recipe: TabularRecipe) -> Labelled:
+def embedded(encoder: nn.Module, rows: Labelled) -> Labelled:
+    return Labelled(embed_rows(encoder.eval(), rows.x), rows.y)
+
+
+def pretraining_rows(parts: Mapping[str, Labelled], recipe: TabularRecipe) -> Labelled:
     """The rows that the encoder is trained on; those of the validation part without a class."""
+    train, validation = parts["train"], parts["validation"]
     if recipe.pretraining == "train":
         return train
     unknown = torch.full_like(validation.y, -1)

@@ -112,9 +112,6 @@ def score(
     table, _ = load_rows(dataset, data_root=data_root, lenient=True, **{**roles, "target": target})
     rows = split_rows(table, seed)
     x = opened.inputs(table.columns, dataset)
-    parts = {
-        name: part.to(device)
-        for name, part in zip(rows._fields, labelled_parts(x, table, rows), strict=True)
-    }
+    parts = {name: part.to(device) for name, part in labelled_parts(x, table, rows).items()}
     test_part: TestPart = "redrawn" if table.starts is None else "fixed"
     return probe_evaluation(opened.network, parts, by, seed, test_part).metrics

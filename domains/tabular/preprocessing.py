@@ -200,17 +200,6 @@ class PartRows(NamedTuple):
     test: Array
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A table as a network takes it."""
-
-    train: Labelled  # x is (rows, inputs)
-    validation: Labelled
-    test: Labelled
-    columns: Columns  # with the statistics that they were encoded by
-    notes: dict[str, Any]  # what was left out or filled in
-
-
 def split_rows(
     table: TabularSet, seed: int, limit: int | None = None, tested: float = TESTED
 ) -> PartRows:
@@ -251,8 +240,11 @@ def standardise_columns(
     table: TabularSet,
     parts: PartRows,
     statistics: Literal["train", "train+validation", "paper"] = "train",
-) -> Prepared:
+) -> tuple[dict[str, Labelled], Columns, dict[str, Any]]:
     """Missing numbers as the median, columns scaled to mean 0 and variance 1, categories one-hot.
+
+    Beside the rows of each part, (rows, inputs), stand the columns with the statistics that they
+    were encoded by, and notes on what was left out or filled in.
 
     Statistics are those of training rows ("train"), of both parts ("train+validation"), or of all
     rows, test rows included, as i-Mix does ("paper").
@@ -262,14 +254,14 @@ def standardise_columns(
     columns, values = fit(table, fitted_on), table.columns
     fault = "every column is constant over the training rows: add a feature that varies"
     refuse("", (not columns.used, fault))
-    train, validation, test = labelled_parts(columns.encode(values), table, parts)
     notes = {name: value for name, value in notes_on(table, columns, fitted_on).items() if value}
-    return Prepared(train, validation, test, columns, notes)
+    return labelled_parts(columns.encode(values), table, parts), columns, notes
 
 
-def labelled_parts(x: Array, table: TabularSet, parts: PartRows) -> tuple[Labelled, ...]:
+def labelled_parts(x: Array, table: TabularSet, parts: PartRows) -> dict[str, Labelled]:
     y = torch.from_numpy(table.y).long()
-    return tuple(Labelled(torch.from_numpy(x[part]), y[part]) for part in parts)
+    rows = parts._asdict().items()
+    return {name: Labelled(torch.from_numpy(x[part]), y[part]) for name, part in rows}
 
 
 def notes_on(table: TabularSet, columns: Columns, fitted_on: Array) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A set of image files: stored in one size, in memory if they fit."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,14 @@ class Part:
 def part_of(files: Sequence[tuple[str, Label]]) -> Part:
     labels = (y if isinstance(y, tuple) else int(y) for _, y in files)  # torchvision has NumPy's
     return Part(tuple(name for name, _ in files), tuple(labels))
+
+
+def by_label(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names of files by label, from pairs of a label and a name."""
+    named: dict[str, list[str]] = {}
+    for label, name in files:
+        named.setdefault(label, []).append(name)
+    return named
 
 
 def class_files(files: FilesByClass, classes: Sequence[str]) -> Part:

@@ -16,7 +16,7 @@ from contrastbench.domains.image.data import decode, files, matlab
 from contrastbench.domains.image.data.archives import archive, members
 from contrastbench.domains.image.data.datasets import IMAGENET_100, ImageDataset
 from contrastbench.domains.image.data.decode import Kept
-from contrastbench.domains.image.data.files import FilesByClass, Part, Parts, photographs
+from contrastbench.domains.image.data.files import FilesByClass, Part, Parts, by_label, photographs
 from contrastbench.domains.image.data.folders import images_of
 from contrastbench.domains.image.data.images import LoadedImages, Request, on_device
 from contrastbench.domains.reading import reading, refuse
@@ -38,10 +38,8 @@ def load_tenth(about: ImageDataset, asked: Request) -> LoadedImages:
     Half of what is read of each class is tested: the published test part is too small for that.
     """
     path, kept, whole = tiny_files(about, asked.data_root)
-    named = {
-        label: [name for name in whole.train.names if name.split("/")[1] == label]
-        for label in whole.classes[::10]
-    }
+    files_of = by_label((name.split("/")[1], name) for name in whole.train.names)
+    named = {label: files_of.get(label, []) for label in whole.classes[::10]}
     parts = first_files(named, about.sizes[1] // about.sizes[0])
     files.check_sizes(about, parts, path)
     return files.from_files(parts, kept.read, asked, largest=0)
@@ -110,39 +108,34 @@ def load_disjoint(about: ImageDataset, asked: Request) -> LoadedImages:
 
 def by_folder(kept: Kept) -> Parts:
     """A folder for each class, as CUB has them in a folder `images`."""
-    classes: dict[str, list[str]] = {}
-    for path in decode.picture_paths(kept.names):
-        if len(path.parts) > 1:
-            classes.setdefault(path.parent.name, []).append(str(path))
-    return class_halves(classes)
+    paths = [path for path in decode.picture_paths(kept.names) if len(path.parts) > 1]
+    return class_halves(by_label((path.parent.name, str(path)) for path in paths))
 
 
 def by_alphabets(kept: Kept) -> Parts:
     """Omniglot's: a folder of alphabets for each part, and in them one for each character."""
-    parts: dict[str, dict[str, list[str]]] = {"images_background": {}, "images_evaluation": {}}
-    for path in decode.picture_paths(kept.names):
-        if path.parts[0] in parts:
-            label = "/".join(path.parts[1:-1])
-            parts[path.parts[0]].setdefault(label, []).append(str(path))
-    return Parts.by_class(parts["images_background"], parts["images_evaluation"])
+    train, test = (
+        by_label(("/".join(path.parts[1:-1]), str(path)) for path in paths if path.parts[0] == part)
+        for paths in [decode.picture_paths(kept.names)]
+        for part in ("images_background", "images_evaluation")
+    )
+    return Parts.by_class(train, test)
 
 
 def by_annotations(kept: Kept) -> Parts:
     """Cars196's: `cars_annos.mat` of its authors names each image's file and class."""
-    classes: dict[str, list[str]] = {}
-    for number, file in sorted(matlab.annotations(kept.read("cars_annos.mat"))):
-        classes.setdefault(f"{number:03}", []).append(file)
-    return replace(class_halves(classes), listed=True)
+    said = sorted(matlab.annotations(kept.read("cars_annos.mat")))
+    return replace(class_halves(by_label((f"{k:03}", file) for k, file in said)), listed=True)
 
 
 def by_lists(kept: Kept) -> Parts:
     """SOP's: two lists with lines of image number, class, kind of product and file."""
-    parts: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
-    for part, classes in parts.items():
-        for line in kept.read(f"Ebay_{part}.txt").decode().splitlines()[1:]:
-            _, label, _, name = line.split()
-            classes.setdefault(label, []).append(name)
-    return replace(Parts.by_class(**parts), listed=True)
+
+    def listed(part: str) -> FilesByClass:
+        lines = kept.read(f"Ebay_{part}.txt").decode().splitlines()[1:]
+        return by_label((label, name) for _, label, _, name in map(str.split, lines))
+
+    return replace(Parts.by_class(listed("train"), listed("test")), listed=True)
 
 
 def class_halves(classes: FilesByClass) -> Parts:
@@ -166,7 +159,8 @@ def load_tiles(about: ImageDataset, asked: Request) -> LoadedImages:
     """
     path = download.obtain(about, asked.data_root)
     kept = named_photographs(path, about.classes)
-    named = {label: [n for n in kept.names if class_of(n) == label] for label in about.classes}
+    found = by_label((class_of(name), name) for name in kept.names)
+    named = {label: found.get(label, []) for label in about.classes}
     classes, train, _ = about.sizes
     parts = first_files(named, train // ROWS**2 // classes)
     files.check_sizes(about, parts, path, ROWS**2)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from torchvision import datasets
@@ -22,22 +21,15 @@ from contrastbench.domains.image.data.images import LoadedImages, Request
 from contrastbench.domains.reading import reading
 
 LabelledFiles = list[tuple[str, Label]]
-
-
-class SetFiles(NamedTuple):
-    """The files of a set's parts."""
-
-    classes: Sequence[str]
-    train: LabelledFiles
-    validation: LabelledFiles  # empty: a share of the training images is drawn
-    test: LabelledFiles
+# the names of classes, and the files to train, to validate (none: a share is drawn) and to test
+SetFiles = tuple[Sequence[str], LabelledFiles, LabelledFiles, LabelledFiles]
 
 
 def pets(root: Path) -> SetFiles:
     """Oxford's pets; their reader takes no loader."""
     parts = [datasets.OxfordIIITPet(root, split=name) for name in ("trainval", "test")]
     train, test = (list(zip(map(str, kept._images), kept._labels, strict=True)) for kept in parts)
-    return SetFiles(parts[0].classes, train, [], test)
+    return parts[0].classes, train, [], test
 
 
 def sun(root: Path) -> SetFiles:
@@ -49,7 +41,7 @@ def sun(root: Path) -> SetFiles:
         for part in ("Training", "Testing")
     ]
     train, test = ([(name, label[name]) for name in names] for names in parts)
-    return SetFiles(scenes.classes, train, [], test)
+    return scenes.classes, train, [], test
 
 
 def caltech(root: Path) -> SetFiles:
@@ -66,7 +58,7 @@ def caltech(root: Path) -> SetFiles:
         drawn = [files[k] for k in rng.permutation(len(files))]
         train += drawn[:CALTECH_FITTED]
         test += drawn[CALTECH_FITTED:]
-    return SetFiles(classes, train, [], test)
+    return classes, train, [], test
 
 
 def voc(root: Path) -> SetFiles:
@@ -81,7 +73,8 @@ def voc(root: Path) -> SetFiles:
             for name in classes
         ]
         parts.append(list(zip(files, zip(*columns, strict=True), strict=True)))
-    return SetFiles(classes, *parts)
+    train, validation, test = parts
+    return classes, train, validation, test
 
 
 def text_lines(path: Path) -> list[str]:
@@ -104,7 +97,7 @@ def files_of(about: ImageDataset, root: Path) -> SetFiles:
     parts = [part(split=name) for name in ("train", "test")]
     held_out = part(split=about.validation_part) if about.validation_part else ()
     train, test, own = ([one[k] for k in range(len(one))] for one in (*parts, held_out))
-    return SetFiles(parts[0].classes, train, own, test)
+    return parts[0].classes, train, own, test
 
 
 def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
@@ -112,12 +105,12 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     path = download.obtain(about, asked.data_root)
     root = path.parent
     with reading(path, about.again, "is not as torchvision's reader wants it"):
-        listed = files_of(about, root)
+        classes, fitted, validation, tested = files_of(about, root)
         train, test = (
             part_of([(Path(name).relative_to(root).as_posix(), label) for name, label in files])
-            for files in (listed.train + listed.validation, listed.test)
+            for files in (fitted + validation, tested)
         )
-    parts = Parts(train, test, tuple(listed.classes))
+    parts = Parts(train, test, tuple(classes))
     images, digest = photographs(about, parts, path, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
-    return replace(images, validation=len(listed.validation)), labelled
+    return replace(images, validation=len(validation)), labelled

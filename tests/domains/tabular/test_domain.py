@@ -100,13 +100,13 @@ def test_evaluation_says_what_it_measured() -> None:
 def test_the_encoder_may_see_the_validation_rows_but_not_their_classes() -> None:
     """RényiCL pretrains on i-Mix's 15,120 rows of CovType, which our two parts are together."""
     alone, both = domain(), domain(pretraining="train+validation")
-    assert torch.equal(alone.pretraining.x, alone.train.x)
-    assert [len(part.y) for part in (both.train, both.validation, both.test)] == [106, 36, 36]
+    assert torch.equal(alone.pretraining.x, alone.data["train"].x)
+    assert [len(part.y) for part in both.data.values()] == [106, 36, 36]
     d = domain(pretraining="train+validation", views="none", batch_size=2)
     seen = {tuple(row) for batch in d.batches(0) for row in d.views(batch)[0].tolist()}
-    rows = [tuple(row) for part in (both.train, both.validation) for row in part.x.tolist()]
+    rows = [tuple(row) for part in ("train", "validation") for row in both.data[part].x.tolist()]
     assert seen == set(rows)
-    assert not seen & {tuple(row) for row in both.test.x.tolist()}
+    assert not seen & {tuple(row) for row in both.data["test"].x.tolist()}
     assert both.notes(trained=True)["pretraining_rows"] == both.steps() * 32 + 14 == 142
     classes = torch.cat(
         [both.pretraining.y[batch.rows] for epoch in range(9) for batch in both.batches(epoch)]
@@ -114,7 +114,7 @@ def test_the_encoder_may_see_the_validation_rows_but_not_their_classes() -> None
     assert set(classes.tolist()) == {-1, 0, 1, 2}
     assert (classes >= 0).sum() / len(classes) == pytest.approx(106 / 142, abs=0.05)
     assert both.class_count == 3
-    stats = torch.cat([both.train.x, both.validation.x])
+    stats = torch.cat([both.data[part].x for part in ("train", "validation")])
     assert stats.mean(dim=0).abs().max() < 1e-5
     assert (stats.std(dim=0, correction=0) - 1).abs().max() < 1e-4
 

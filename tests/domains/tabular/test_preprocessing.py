@@ -58,20 +58,20 @@ def test_training_rows_of_one_class_are_refused() -> None:
 def test_scaling_is_that_of_the_training_rows() -> None:
     wine, _ = load_rows("wine")
     parts, x = split_rows(wine, 0), load_wine().data
-    prepared = standardise_columns(wine, parts)
+    data, columns, notes = standardise_columns(wine, parts)
     scaler = StandardScaler().fit(x[parts.train])
-    for part, rows in zip((prepared.train, prepared.validation, prepared.test), parts, strict=True):
+    for part, rows in zip(data.values(), parts, strict=True):
         assert part.x.numpy() == pytest.approx(scaler.transform(x[rows]), abs=1e-5)
         assert part.y.tolist() == wine.y[rows].tolist()
-    assert prepared.columns.feature_of == list(range(13))
-    assert prepared.notes == {}
+    assert columns.feature_of == list(range(13))
+    assert notes == {}
 
 
 def test_statistics_of_the_paper_are_those_of_all_rows() -> None:
     wine, _ = load_rows("wine")
     parts = split_rows(wine, 0)
     x = StandardScaler().fit_transform(load_wine().data)
-    assert standardise_columns(wine, parts, "paper").test.x.numpy() == pytest.approx(
+    assert standardise_columns(wine, parts, "paper")[0]["test"].x.numpy() == pytest.approx(
         x[parts.test], abs=1e-5
     )
 
@@ -83,26 +83,26 @@ def test_holes_constants_and_new_categories_are_counted() -> None:
     numeric[[1, 8], 0] = np.nan
     numeric[:9, 3] = 2  # varies among the test rows alone
     words = np.array([["a", "same"], ["b", "same"]] * 4 + [["c", "same"], ["", "other"]])
-    prepared = standardise_columns(
+    data, columns, notes = standardise_columns(
         table(numeric, words, starts=(6, 8)), split_rows(table(numeric, words, starts=(6, 8)), 0)
     )
-    assert prepared.notes == {
+    assert notes == {
         "missing numbers": 12,
         "constant columns": ["n1", "n3", "c1"],
         "empty columns": ["n2"],
         "unseen categories": {"c0": 2, "c1": 1},
     }
-    assert prepared.columns.feature_of == [0, 1, 1]
-    assert prepared.train.x[1, 0] == pytest.approx(0.0, abs=0.2), "the median of 0, 2, 3, 4, 5"
-    assert prepared.train.x[:2, 1:].tolist() == [[1, 0], [0, 1]]
-    assert prepared.test.x[:, 1:].tolist() == [[0, 0], [0, 0]]
+    assert columns.feature_of == [0, 1, 1]
+    assert data["train"].x[1, 0] == pytest.approx(0.0, abs=0.2), "the median of 0, 2, 3, 4, 5"
+    assert data["train"].x[:2, 1:].tolist() == [[1, 0], [0, 1]]
+    assert data["test"].x[:, 1:].tolist() == [[0, 0], [0, 0]]
 
 
 def test_a_table_of_words_alone() -> None:
     words = table(np.empty((20, 0)), np.array([["a"], ["b"]] * 10))
-    prepared = standardise_columns(words, split_rows(words, 0))
-    assert prepared.train.x.shape == (12, 2)
-    assert prepared.columns.feature_of == [0, 0]
+    data, columns, _ = standardise_columns(words, split_rows(words, 0))
+    assert data["train"].x.shape == (12, 2)
+    assert columns.feature_of == [0, 0]
 
 
 def test_what_cannot_be_scaled_is_one_line() -> None:
