@@ -23,7 +23,7 @@ from contrastbench.domains.image.views.transforms import normalise
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.losses import UserError, get_loss
-from contrastbench.losses.registry import SETTINGS
+from contrastbench.losses.registry import ALIASES
 from contrastbench.losses.spec import LossSpec
 from made_images import CPU, refused
 from opened import tiny
@@ -147,7 +147,7 @@ def test_byol_and_simsiam_are_their_papers(name: str, ema: float) -> None:
 
     The target's gradient is stopped. SimSiam's is the network itself, BYOL's its average.
     """
-    made = get_loss("align_uniform", **SETTINGS[name])
+    made = get_loss("align_uniform", **ALIASES[name].settings)
     recipe = {"pairing": "query_key", "ema": ema, "predictor_width": 8, "projection": (24, 24, 16)}
     d = domain(**recipe)
     net = d.model().double()
