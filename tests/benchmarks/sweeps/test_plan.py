@@ -177,9 +177,13 @@ def test_nothing_to_run_is_0_cells_and_why(tmp_path: Path) -> None:
     ]
 
 
-def test_tiny_comes_over_the_tables_recipe() -> None:
-    table = TABLE.model_copy(update={"recipe": {"epochs": 500, "score_at": [100]}, "tiny": True})
-    place = plan.runnable_places(table, ["column=A"])[0]
+def test_tiny_comes_over_the_recipe_of_a_sweep(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "seeds: 0\nlosses: [infonce]\n"
+        "domains: {graph: {datasets: [MUTAG], recipe: {epochs: 500, score_at: [100]}}}\n"
+    )
+    (place,) = plan.runnable_places(load_table(str(file), tiny=True))
     assert place.work.recipe == {"epochs": 2, "limit": 90, "folds": 3, "score_at": ()}
     assert make_recipe("graph", place.work.recipe).epochs == 2
 
