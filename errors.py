@@ -32,6 +32,8 @@ def printable(text: str) -> str:
     >>> print(printable("no file a\r\nb\x1b[2J"))
     no file a\r\nb\x1b[2J
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -1,7 +1,6 @@
 """Downloads into the cache, used only if the sha256 is the one known beforehand."""
 
 import hashlib
-import logging
 import os
 import re
 import shutil
@@ -77,7 +76,9 @@ def fetch_file(dataset: Dataset, folder: Path | None = None) -> Path:
     """
     if dataset.shipped:
         return shipped_file(dataset)
-    import pooch  # it brings requests, which takes long to import and is needed for downloads only
+    import logging  # these take long to import, and are needed for downloads only
+
+    import pooch
 
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings bring tracebacks
     name = cached_file(dataset).name

@@ -31,8 +31,9 @@ def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
     >>> laid_over({"epochs": 20, "lr": 0.1}, {"steps": 500})
     {'lr': 0.1, 'steps': 500}
     """
-    ended = LENGTHS if any(over.get(unit) is not None for unit in LENGTHS) else ()
-    return {**{key: value for key, value in under.items() if key not in ended}, **over}
+    if any(over.get(unit) is not None for unit in LENGTHS):
+        under = {key: value for key, value in under.items() if key not in LENGTHS}
+    return {**under, **over}
 
 
 @dataclass(frozen=True)

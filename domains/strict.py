@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict
 class Strict(BaseModel):
     """Unknown keys and wrong types are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
 
     def but(self, **values: Any) -> Self:
         """Return the model with some other values; no type is checked, but the names are."""

@@ -41,7 +41,9 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.sizes: dict[yaml.Node, int] = {}  # values, those of an anchor wherever it is named
+        self.sizes: dict[
+            yaml.Node, int
+        ] = {}  # values of lists and keys, wherever an anchor is named
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Return the value of a node; raise for what YAML takes without a word.
@@ -52,25 +54,28 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
             return self.constructed_objects[node]
         if node in self.recursive_objects:
             raise refused(node, "the alias contains itself: remove it")
-        kind = node.tag.rpartition(":")[2]
         if node.tag not in PLAIN_TAGS:
-            raise refused(node, f"a {kind} is no plain value: quote it")
-        if isinstance(node, yaml.MappingNode):
-            check_keys(node)
-        elif isinstance(node, yaml.ScalarNode):
+            raise refused(node, f"a {kind_of(node)} is no plain value: quote it")
+        if isinstance(node, yaml.ScalarNode):
             check_notation(node)
+        elif isinstance(node, yaml.MappingNode):
+            check_keys(node)
         try:
             value = super().construct_object(node, deep=True)
         except (ValueError, LookupError):
-            raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
+            fault = f"{node.value!r} is no {kind_of(node)}: leave the tag out"
+            raise refused(node, fault) from None
         if isinstance(value, int) and value.bit_length() > 64:  # Python prints no very long one
             raise refused(node, "a whole number has more than 64 bits: write a smaller one")
-        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-        flat = chain(*parts) if isinstance(node, yaml.MappingNode) else parts
-        self.sizes[node] = 1 + sum(self.sizes[part] for part in flat)
+        if isinstance(node, yaml.CollectionNode):
+            self.check_size(node)
+        return value
+
+    def check_size(self, node: yaml.CollectionNode) -> None:
+        parts = chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        self.sizes[node] = 1 + sum(self.sizes.get(part, 1) for part in parts)
         if self.sizes[node] > MAX_VALUES:
             raise refused(node, f"its aliases make more than {MAX_VALUES:,} values: write fewer")
-        return value
 
 
 SafeLoader.add_implicit_resolver(
@@ -187,11 +192,15 @@ def check_notation(node: yaml.ScalarNode) -> None:
 
     Control characters would break pages and plots.
     """
-    if CONTROL.search(node.value):
+    if not node.value.isprintable() and CONTROL.search(node.value):
         raise refused(node, f"{node.value!r} has a control character: remove it")
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         fix = "quote it, or write the number plainly"
         raise refused(node, f"{node.value} is an ambiguous number in YAML: {fix}")
+
+
+def kind_of(node: yaml.Node) -> str:
+    return str(node.tag.rpartition(":")[2])
 
 
 def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:

@@ -6,6 +6,7 @@ Every command stands in a module of this room.
 import importlib
 import inspect
 import io
+import os
 import re
 import sys
 import warnings
@@ -217,6 +218,8 @@ def main() -> None:
 
 def run_command_line() -> NoReturn:
     """Run the command and exit with its code."""
+    # nothing here is for plugins of pydantic, and the search for them takes longer than a list
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"
     end_on_sigterm()
     if isinstance(sys.stdout, io.TextIOWrapper):

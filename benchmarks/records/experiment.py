@@ -20,6 +20,7 @@ from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 
 ByData = dict[str, dict[int, Record]]  # by data hash, then seed
+HOLDERS = dict, list, tuple  # kinds of values that hold others
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,13 @@ class Experiment:
     @cached_property
     def trainings(self) -> tuple[Hashable, ...]:
         """Return what `training_of` says of its own records."""
-        own = self.loss.code, self.full_recipe.protocol, self.loss.complete.params
-        recipes = ({**recipe, "score_at": None} for recipe in self.recorded_recipes)
-        return tuple(dict.fromkeys(hashable((*own, recipe)) for recipe in recipes))
+        recipe, params = self.full_recipe, hashable(self.loss.complete.params)
+        recorded = remembered(  # losses of a column have it in common
+            ("recorded", self.domain, self.trained, recipe.model_dump_json()),
+            lambda: [hashable({**one, "score_at": None}) for one in self.recorded_recipes],
+        )
+        own = self.loss.code, recipe.protocol, params
+        return tuple(dict.fromkeys((*own, one) for one in recorded))
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:
         """Return its records, of all seeds or of one, including failed runs; do not change them."""
@@ -190,11 +195,9 @@ def default_params(loss: str) -> dict[str, Any]:
 def hashable(value: Any) -> Hashable:
     """Return a value of JSON as one that is equal to those of equal values, and can be a key."""
     if isinstance(value, dict):
-        try:
-            return frozenset(value.items())  # most have no value that holds others
-        except TypeError:
-            return frozenset([(name, hashable(item)) for name, item in value.items()])
-    return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
+        held = {k: hashable(item) for k, item in value.items() if isinstance(item, HOLDERS)}
+        return frozenset((value | held).items())
+    return tuple(map(hashable, value)) if isinstance(value, HOLDERS) else value
 
 
 def make_experiment(

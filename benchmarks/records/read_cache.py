@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-_memory: ContextVar[dict[Hashable, object] | None] = ContextVar("memory", default=None)
+_memory: ContextVar[dict[Hashable, Any] | None] = ContextVar("memory", default=None)
 
 
 @contextmanager
@@ -46,7 +46,8 @@ def remembered(what: Hashable, find: Callable[[], T]) -> T:
         return find()
     if what not in memory:
         memory[what] = find()
-    return cast(T, memory[what])
+    found: T = memory[what]
+    return found
 
 
 def within_moment() -> bool:

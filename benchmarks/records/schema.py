@@ -119,7 +119,9 @@ class Record(TypedDict):
 
 
 RECORD_ADAPTER = TypeAdapter(
-    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False))(Record)
+    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, defer_build=True))(
+        Record
+    )
 )
 
 

@@ -4,16 +4,15 @@ Records of every release are understood here alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.registry import declaration
 
 
-@dataclass(frozen=True)
-class ScoredParts:
+class ScoredParts(NamedTuple):
     """The parts of an evaluation that others read, see `contrastbench.domains.base.Evaluation`."""
 
     folds: Sequence[float]

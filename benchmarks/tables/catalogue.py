@@ -1,6 +1,7 @@
 """Find tables: ours, and a user's own files."""
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from contrastbench.benchmarks.records.read_cache import remembered
@@ -44,5 +45,6 @@ def find_table(name: str, also: Iterable[str] = ()) -> Path:
     return path
 
 
+@cache
 def table_files() -> dict[str, Path]:
     return {path.stem: path for path in FOLDER.glob("*.yaml")}
