@@ -42,28 +42,23 @@ def score(
     check_data_root(data_root)
     domain = exported.domain_of(encoder)
     dataset = dataset or exports.dataset_of(encoder)
-    check_score_options(domain, dataset or "", by, target)
-    if dataset is None:
-        raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
-    from contrastbench.benchmarks.running.devices import open_device
-
-    scorer = resolve_name(declaration(domain).scorer)
-    seed = exported.seed_of(encoder) if seed is None else seed
-    further = {} if target is None else {"target": target}
-    metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device), **further)
-    about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
-    print_json({**about_it, "metrics": metrics})
-
-
-def check_score_options(domain: str, dataset: str, by: str, target: str | None) -> None:
-    """Raise for a protocol, a data set or an option that the domain does not have."""
     about = declaration(domain)
     if not about.protocols:
         own = " --loss none --recipe encoder=FOLDER" * ("encoder" in about.recipe.model_fields)
         raise UserError(f"domain {domain} cannot score other encoders: use bench run{own}")
     if by not in about.protocols:
         raise unknown("protocol", by, about.protocols)
-    check_dataset(domain, dataset)
+    check_dataset(domain, dataset or "")
     if target is not None and "target" not in about.recipe.model_fields:
         raise UserError(f"domain {domain} has no target column: leave --target out")
     check_needs(domain)
+    if dataset is None:
+        raise UserError(f"{encoder} does not say what it was trained on: give --dataset")
+    from contrastbench.benchmarks.running.devices import open_device
+
+    scorer = resolve_name(about.scorer)
+    seed = exported.seed_of(encoder) if seed is None else seed
+    further = {} if target is None else {"target": target}
+    metrics = scorer(encoder, dataset, by, seed, data_root, open_device(device), **further)
+    about_it = {"domain": domain, "encoder": encoder, "dataset": dataset, "by": by, "seed": seed}
+    print_json({**about_it, "metrics": metrics})

@@ -164,12 +164,8 @@ class Experiment:
         it, has its own. The declared set's come before those of a known copy, then more seeds
         first.
         """
-        records: ByData = {}
-        for record in self.finished(results):
-            if record["status"] == "ok" and record["seed"] not in but:
-                by_seed = records.setdefault(record["data_hash"], {})
-                by_seed.setdefault(record["seed"], record)
-        return ordered_by_data(records)
+        ok = [record for record in self.finished(results) if record["status"] == "ok"]
+        return by_data({store.cell_of(record): record for record in reversed(ok)}, but)
 
     def ok_by_seed(self, results: Path) -> dict[int, Record]:
         """Return the ok records by seed, on the preferred data."""
@@ -221,15 +217,19 @@ def make_experiment(
     return Experiment(domain, dataset, loss, values)
 
 
-def ordered_by_data(records: ByData) -> ByData:
-    """Order records by data: the declared set first, then sets with more seeds; seeds ascend."""
+def by_data(cells: Mapping[tuple[str, int], Record], but: Container[int] = ()) -> ByData:
+    """Return records by data: the declared set first, then sets with more seeds; seeds ascend."""
+    records: ByData = {}
+    for data_hash, seed in sorted(cells):
+        if seed not in but:
+            records.setdefault(data_hash, {})[seed] = cells[data_hash, seed]
 
     def rank(item: tuple[str, dict[int, Record]]) -> tuple[bool, int, str]:
         data_hash, by_seed = item
         copied = copy_of(next(iter(by_seed.values()))) is not None
         return copied, -len(by_seed), data_hash
 
-    return {k: dict(sorted(by_seed.items())) for k, by_seed in sorted(records.items(), key=rank)}
+    return dict(sorted(records.items(), key=rank))
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,10 @@ def host() -> str:
     return re.sub(r"[^a-zA-Z0-9]+", "-", f"{platform.node()} {processes}").strip("-")
 
 
-def owner() -> str:
-    """Return a part of a file's name: the host, the process, and a random number."""
-    return f"{host()}.{os.getpid()}.{os.urandom(6).hex()}"
-
-
 def temporary(folder: Path) -> Path:
     """Return a name for a file on its way; what the dead have left there goes first."""
     remove_temporary(folder)
-    return folder / f".{owner()}.tmp"
+    return folder / f".{host()}.{os.getpid()}.{os.urandom(6).hex()}.tmp"
 
 
 @cache

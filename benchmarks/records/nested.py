@@ -13,9 +13,10 @@ from collections.abc import Container, Iterable, Sequence
 from math import inf
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, cast
+from typing import cast
 
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records import store
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, by_data
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.schema import STATUSES
 from contrastbench.benchmarks.records.scored import scored_parts
@@ -39,15 +40,13 @@ def chosen_by_data(
         only: the seeds that count; None: all others.
     """
     runs = [trial.finished_cells(results) for trial in trials]
-    chosen: ByData = {}
-    for data_hash, seed in sorted(set(runs[0]).intersection(*runs)):
-        if seed not in but and (only is None or seed in only):
-            found = of_folds(trials, [run[data_hash, seed] for run in runs])
-            chosen.setdefault(data_hash, {}).update({seed: found} if found else {})
-    return ordered_by_data({data: seeds for data, seeds in chosen.items() if seeds})
+    shared = sorted(set(runs[0]).intersection(*runs))
+    wanted = [cell for cell in shared if cell[1] not in but and (only is None or cell[1] in only)]
+    found = {cell: of_folds([run[cell] for run in runs]) for cell in wanted}
+    return by_data({cell: record for cell, record in found.items() if record})
 
 
-def of_folds(trials: Sequence[Experiment], records: Sequence[Record]) -> Record | None:
+def of_folds(records: Sequence[Record]) -> Record | None:
     """Combine the settings of one seed, each fold with the one that it chooses; None: all diverged.
 
     Its seconds are what choosing costs.
@@ -100,13 +99,6 @@ def best_by_fold(inner: Sequence[Sequence[float]]) -> list[int]:
     return [max(settings, key=lambda k: inner[k][i] if inner[k] else -inf) for i in folds]
 
 
-def trial_params(trials: Sequence[Experiment], k: int) -> dict[str, Any]:
-    """Return the parameters of a setting, with its rate where these differ."""
-    rates = {trial.recipe.get("lr") for trial in trials}
-    rate = {"lr": trials[k].recipe["lr"]} if len(rates) > 1 else {}
-    return {**trials[k].loss.params, **rate}
-
-
 def frequencies(records: Iterable[Record]) -> list[tuple[int, int]]:
     """Count how often folds chose which setting, by its place, the most frequent first."""
     return Counter(k for record in records for k in record["details"]["chosen"]).most_common()
@@ -119,23 +111,16 @@ def counting_run(records: Sequence[Record]) -> Record:
 
 def failed_by_data(trials: Sequence[Experiment], results: Path, but: Container[int] = ()) -> ByData:
     """Return the best failed run of each seed that every trial tried without success."""
-    tried = [by_place(trial.records(results)) for trial in trials]
-    failed: ByData = {}
-    for data_hash, seed in sorted(set(tried[0]).intersection(*tried)):
-        record = counting_run([run for places in tried for run in places[data_hash, seed]])
-        if record["status"] != "ok" and seed not in but:
-            failed.setdefault(data_hash, {})[seed] = record
-    return ordered_by_data(failed)
+    cells = tried_by_all(trials, results)
+    runs = ((store.cell_of(run), run) for trial in trials for run in trial.records(results))
+    found = grouped((cell, run) for cell, run in runs if cell in cells)
+    best = {cell: counting_run(some) for cell, some in found.items()}
+    return by_data({cell: run for cell, run in best.items() if run["status"] != "ok"}, but)
 
 
 def tried_by_all(trials: Sequence[Experiment], results: Path) -> set[tuple[str, int]]:
     """Return the data and seeds that every trial has a record of, with a result or without one."""
-    return set.intersection(*(set(by_place(trial.records(results))) for trial in trials))
-
-
-def by_place(records: Iterable[Record]) -> dict[tuple[str, int], list[Record]]:
-    """Group records by data and seed."""
-    return grouped(((record["data_hash"], record["seed"]), record) for record in records)
+    return set.intersection(*({*map(store.cell_of, trial.records(results))} for trial in trials))
 
 
 def failures_text(failed: Sequence[Record], ok: int) -> str:

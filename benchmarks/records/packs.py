@@ -16,9 +16,9 @@ import re
 import sqlite3
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,15 +157,11 @@ class Pack:
     def read_block(self, number: int) -> bytes:
         with self.readable():
             ((data,),) = self.base.execute(BLOCK[self.version], (number,))
-            return self.decompressor(data)
-
-    @property
-    def decompressor(self) -> Callable[[bytes], bytes]:
-        if self.version > 1:
-            return partial(whole, lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_XZ_BYTES))
-        ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
-        inflated = whole(zlib.decompressobj(-15), dictionary)
-        return partial(whole, zlib.decompressobj(-15, inflated))
+            if self.version > 1:
+                return whole(lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_XZ_BYTES), data)
+            ((dictionary,),) = self.base.execute("SELECT deflated FROM dictionary")
+            inflated = whole(zlib.decompressobj(-15), dictionary)
+            return whole(zlib.decompressobj(-15, inflated), data)
 
     def record(self, folder: str, name: str) -> Record:
         """Return a record, which is kept; within one moment all of a loss come from the frame."""

@@ -144,18 +144,6 @@ def state_of(path: Path) -> FileState:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
-def check_location(record: Fields, parts: Sequence[str], where: object) -> None:
-    """Raise unless that is where the record stands, by the key that it names.
-
-    Args:
-        parts: of the path of its file, or of what that would be outside of its pack.
-    """
-    folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
-    expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
-    if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
-        raise UserError(f"{where} holds the record of {'/'.join(expected)}: move it back there")
-
-
 def file_bytes(path: Path) -> bytes:
     """Read the bytes of a record's file."""
     return contents(path, MAX_RECORD_BYTES, "restore it or delete it")
@@ -164,13 +152,19 @@ def file_bytes(path: Path) -> bytes:
 def valid(record: Record, parts: Sequence[str], where: object) -> Record:
     """Return the record after checking its fields and its name.
 
+    Args:
+        parts: of the path of its file, or of what that would be outside of its pack.
+
     Raises:
         UserError: it stands where another belongs.
         InvalidRecord: a field has another type, or is out of bounds; or a result has the name of a
             try without one, and would stand beside another result of its cell.
     """
     schema.check_fields(record, where)
-    check_location(record, parts, where)
+    folders = [file_name(record[name]) for name in ("domain", "dataset", "loss")]
+    expected = (*folders, f"{record['key'][:16]}-seed{record['seed']}")
+    if (*parts[-4:-1], parts[-1].split(".")[0]) != expected:
+        raise UserError(f"{where} holds the record of {'/'.join(expected)}: move it back there")
     if (parts[-1].count(".") == 1) != (record["status"] in FINAL_STATUSES):  # tries: .failed-1
         raise schema.invalid(where, f"a record that is {record['status']} has another name")
     return record

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -157,7 +158,10 @@ class PeakMemory:
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         else:
-            self.forgotten = forget_peak()
+            self.forgotten = False
+            with suppress(OSError):  # Linux alone starts the process's peak anew
+                Path("/proc/self/clear_refs").write_text("5", "utf-8")
+                self.forgotten = True
 
     @property
     def mib(self) -> float | None:
@@ -169,15 +173,6 @@ class PeakMemory:
         status = Path("/proc/self/status").read_text("utf-8")
         kib = next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]
         return int(kib) / 2**10
-
-
-def forget_peak() -> bool:
-    """Start the process's peak anew, which only Linux can, and return whether it worked."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", "utf-8")
-    except OSError:
-        return False
-    return True
 
 
 def synchronize(device: torch.device) -> None:

@@ -60,9 +60,15 @@ class ResolvedCell:
 
     @cached_property
     def choices(self) -> list[tuple[dict[str, Any], int]]:
-        """Return what folds chose, and how many of them, the most frequent first."""
+        """Return what folds chose, and how many of them, the most frequent first.
+
+        The learning rate is among it where trials differ in it.
+        """
+        works = self.experiments
+        several = len({work.recipe.get("lr") for work in works}) > 1
+        rates = [{"lr": work.recipe["lr"]} if several else {} for work in works]
         counts = nested.frequencies(self.records.values())
-        return [(nested.trial_params(self.experiments, k), count) for k, count in counts]
+        return [({**works[k].loss.params, **rates[k]}, count) for k, count in counts]
 
     @cached_property
     def diverged(self) -> list[int]:

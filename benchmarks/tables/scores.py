@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from contrastbench.benchmarks.records import nested
-from contrastbench.benchmarks.records.experiment import ByData, Experiment, ordered_by_data
+from contrastbench.benchmarks.records.experiment import ByData, Experiment, by_data
 from contrastbench.benchmarks.records.nested import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import scored_parts
@@ -152,10 +152,7 @@ class Scores:
         trials = [self.place.experiment(setting) for setting in settings]
         seeds = {*(wanted or self.place.setup.trial_seeds)}
         runs = [trial.finished_cells(self.results) for trial in trials]
-        data: ByData = {}
-        for (data_hash, seed), record in (item for run in runs for item in run.items()):
-            if seed in seeds:
-                data.setdefault(data_hash, {})[seed] = record
+        cells = {cell: one for run in runs for cell, one in run.items() if cell[1] in seeds}
         scores = [
             [
                 fmean(validation_score(trial, run[digest, seed]) for seed in seeds)
@@ -163,7 +160,7 @@ class Scores:
                 else None
                 for trial, run in zip(trials, runs, strict=True)
             ]
-            for digest in ordered_by_data(data)
+            for digest in by_data(cells)
         ]
         return min(scores, key=lambda some: some.count(None), default=[None] * len(trials))
 
