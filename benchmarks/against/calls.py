@@ -103,7 +103,6 @@ class CalledLoss:
         return f"{self.name}({params})" if params else self.name
 
     def with_params(self, **params: Any) -> "CalledLoss":
-        """Return the side with some parameters changed."""
         return replace(self, params={**self.params, **params})
 
     @property

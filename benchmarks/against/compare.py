@@ -80,7 +80,6 @@ class LossComparison:
         return self.fitted[torch.float64]
 
     def difference(self) -> str:
-        """Say where the losses differ."""
         exact = self.exact.values()
         if all_equal(self.exact):
             if any(apart.factor < 0 for apart in exact):
@@ -95,7 +94,6 @@ class LossComparison:
         return f"gradients {size_text(self.exact[size].gradient, size)}"
 
     def lines(self) -> Iterator[str]:
-        """Yield the table of the comparison, its verdict last."""
         yield f"first    {self.first}"
         yield f"other    {self.other}"
         yield f"pairing  {self.first.pairing}; batches of N samples; relative differences"
@@ -132,7 +130,6 @@ def all_equal(by_size: Mapping[int, Apart]) -> bool:
 
 
 def all_sizes(first: CalledLoss, other: CalledLoss, dtype: torch.dtype) -> dict[int, Apart]:
-    """Return by batch size how far two losses are apart."""
     return {size: measure_apart(first, other, batches(size), dtype) for size in BATCH_SIZES}
 
 

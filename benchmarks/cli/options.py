@@ -111,7 +111,6 @@ class Machine:
     log: list[str] | None = None
 
     def options(self, results: Path, **others: Any) -> Options:
-        """Return the options of a run."""
         given = {name.rstrip("_"): value for name, value in vars(self).items()}
         return Options(results, **given, **others)
 

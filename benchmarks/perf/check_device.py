@@ -49,7 +49,6 @@ class DeviceWork:
 
     @property
     def installed(self) -> tuple[str, ...]:
-        """Return the domains whose libraries are installed."""
         names = []
         for name in self.domains:
             with suppress(UserError):
@@ -63,7 +62,6 @@ class DeviceWork:
 
 
 def run_checks(work: DeviceWork) -> Iterator[CheckResult]:
-    """Do every check, and yield what came of each."""
     for law in DEVICE_CHECKS:
         with redirect_stderr(StringIO()):  # what domains say of their data, time and again
             found = outcome(law, partial(law.check, work), plain_cause)

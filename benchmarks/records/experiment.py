@@ -34,12 +34,10 @@ class Experiment:
 
     @property
     def trained(self) -> bool:
-        """Return whether there is a loss to train with."""
         return self.loss.name != "none"
 
     @cached_property
     def full_recipe(self) -> Recipe:
-        """Return the recipe with its defaults for this loss."""
         what = "recipe", self.domain, str(self.recipe)  # losses of a column have it in common
         recipe = remembered(what, lambda: make_recipe(self.domain, self.recipe))
         return recipe.beside(self.loss.complete.params)
@@ -154,7 +152,6 @@ class Experiment:
         return (record for record in records if record["status"] in store.FINAL_STATUSES)
 
     def finished_cells(self, results: Path) -> dict[tuple[str, int], Record]:
-        """Return its finished records by data and seed."""
         return {store.cell_of(record): record for record in self.finished(results)}
 
     def ok_by_data(self, results: Path, but: Container[int] = ()) -> ByData:
@@ -184,7 +181,6 @@ def filled(domain: str, recipe: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def default_params(loss: str) -> dict[str, Any]:
-    """Return the default parameters of a registered loss by its name."""
     return LossSpec(loss).complete.params
 
 
@@ -243,7 +239,6 @@ class Cell:
 
     @cached_property
     def identity(self) -> Fields:
-        """Return the fields of the record that identify the cell."""
         work, loss = self.experiment, self.experiment.loss.complete
         return {
             "domain": work.domain,

@@ -122,7 +122,6 @@ def link(file: Path, path: Path) -> bool:
 
 
 def free_mib(folder: Path) -> float:
-    """Return the free room of a folder's disk."""
     return shutil.disk_usage(folder).free / 2**20
 
 

@@ -33,7 +33,6 @@ def rules() -> str:
 
 
 def path_of(pack: Path) -> Path:
-    """Return where the frame of a pack is."""
     folders = map(store.file_name, pack.parts[-3:-1])
     return cache_folder().joinpath("frames", *folders, f"{pack.stem}-{rules()}")
 

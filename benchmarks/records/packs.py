@@ -150,7 +150,6 @@ class Pack:
             ) from None
 
     def data(self, folder: str, name: str) -> bytes:
-        """Return the bytes of a record's file."""
         place = self.folders[folder][name]
         return self.block(place.block)[place.start : place.start + place.size]
 

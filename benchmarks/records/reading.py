@@ -46,7 +46,6 @@ class Stored(NamedTuple):
         return self.pack.path if self.pack else self.path
 
     def data(self) -> bytes:
-        """Return the bytes of the file."""
         if self.pack:
             return self.pack.data(self.folder.name, self.name)
         return store.file_bytes(self.path)
@@ -179,7 +178,6 @@ def agreeing(records: Iterable[tuple[Stored, Record]]) -> list[tuple[Stored, Rec
 
 
 def fullness(record: Fields) -> int:
-    """Return how many values a record has."""
     return len(record) + sum(len(record.get(part, ())) for part in ("metrics", "details"))
 
 

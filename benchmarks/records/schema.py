@@ -137,7 +137,6 @@ def check_fields(record: Record, where: object) -> None:
 
 
 def invalid(where: object, wrong: str) -> InvalidRecord:
-    """Return the error of a record with something wrong."""
     return InvalidRecord(f"{where} is an invalid record: {wrong}; delete it and run its cell again")
 
 
@@ -175,7 +174,6 @@ def wrong_together(record: Record) -> str:
 
 
 def wrong_details(details: Mapping[str, Any]) -> str:
-    """Return what is wrong with details of any form."""
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     if details.get("test_part") == "redrawn" and not (samples.get("train") and "test" in samples):
         return f"details.samples is {shown(samples)} (train and test, which each seed redraws)"

@@ -23,7 +23,6 @@ class ScoredParts(NamedTuple):
 
 
 def scored_parts(record: Record) -> ScoredParts:
-    """Return the evaluation of an ok record."""
     details = record["details"]
     folds = details.get("folds", [])
     # until 0.1 tables counted their rows and images their images, and neither said how it is split

@@ -53,7 +53,6 @@ def record_path(results: Path, record: Fields, suffix: str = "") -> Path:
 
 
 def loss_folder(results: Path, domain: str, dataset: str, loss: str) -> Path:
-    """Return the folder of a loss's records on a dataset."""
     return results.joinpath("runs", *map(file_name, (domain, dataset, loss)))
 
 
@@ -145,7 +144,6 @@ def state_of(path: Path) -> FileState:
 
 
 def file_bytes(path: Path) -> bytes:
-    """Read the bytes of a record's file."""
     return contents(path, MAX_RECORD_BYTES, "restore it or delete it")
 
 
@@ -178,7 +176,6 @@ def checked_record(data: bytes, path: Path, where: object) -> Record:
 
 
 def check_key(identity: Record, where: object) -> None:
-    """Raise unless the key is that of the other fields."""
     own = key(identity)
     if own != identity["key"]:
         raise UserError(f"{where} holds the record of {own[:16]}: rename it back")

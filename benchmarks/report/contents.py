@@ -250,7 +250,6 @@ def view_of(resolved: Resolved) -> TableView:
 def groups_behind(
     cell: ResolvedCell, results: Path, by_folder: Mapping[Path, list[Group]]
 ) -> list[int]:
-    """Return the numbers of the groups of records of a place."""
     if cell.choice.why:
         return []
     return [

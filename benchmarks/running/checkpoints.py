@@ -81,7 +81,6 @@ def parted(tensors: Tensors) -> defaultdict[str, Tensors]:
 
 
 def forms(tensors: Tensors) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    """Return each tensor's shape and type by name."""
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 

@@ -122,7 +122,6 @@ def capture(
 
 
 def copied(batch: Any) -> Any:
-    """Return a batch with memory of its own."""
     tensors = ((name, value) for name, value in values(batch) if isinstance(value, Tensor))
     return replace(batch, **{name: tensor.clone() for name, tensor in tensors})
 

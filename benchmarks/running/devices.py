@@ -176,7 +176,6 @@ class PeakMemory:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a CUDA device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -210,7 +209,6 @@ def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circums
 
 
 def installed(name: str) -> str | None:
-    """Return the installed version of a package."""
     try:
         return version(name)
     except PackageNotFoundError:

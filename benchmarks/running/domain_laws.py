@@ -57,7 +57,6 @@ class Subject:
 
     @property
     def about(self) -> Declaration:
-        """Return the domain's declaration."""
         return declaration(self.experiment.domain)
 
     def open(self, seed: int = 0, dataset: str | None = None) -> AnyDomain:
@@ -368,7 +367,6 @@ def equal_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
 
 
 def differing_tensor(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> str | None:
-    """Return the name of the first tensor that differs, or None."""
     if one.keys() != other.keys():
         return min(one.keys() ^ other.keys())
     return next((name for name in one if not torch.equal(one[name], other[name])), None)

@@ -53,7 +53,6 @@ class History:
 
     @property
     def details(self) -> dict[str, Any]:
-        """Return the details that go into the record."""
         details = {"loss_by_epoch": self.loss_by_epoch, **self.stretches}
         details |= {"health": self.health} if self.health else {}
         if not self.dev_curve:

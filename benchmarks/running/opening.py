@@ -60,7 +60,6 @@ class OpenedSet:
 
     @cached_property
     def report(self) -> DataReport:
-        """Return what the data hold."""
         return self.domain.report(self.trains)
 
 
@@ -87,12 +86,10 @@ class Opened:
 
     @property
     def asked(self) -> OpenedSet:
-        """Return the set that was asked for."""
         return self.sets[self.place]
 
     @property
     def checkpoint(self) -> Path:
-        """Return the path of an interrupted training's checkpoint."""
         cell = self.first.cell
         name = f"{cell.key[:16]}-seed{cell.seed}.safetensors"
         return self.options.results / "checkpoints" / name
@@ -197,7 +194,6 @@ def tell_report(one: OpenedSet) -> None:
 
 
 def shapes(domain: AnyDomain) -> dict[str, torch.Size]:
-    """Return the shapes of a model's tensors."""
     return {name: tensor.shape for name, tensor in domain.model().state_dict().items()}
 
 
@@ -266,7 +262,6 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
 
 @ranks.by_first
 def finished_result(opened: Opened) -> tuple[Record, Path] | None:
-    """Return the record and its path, if the cell has one."""
     cell, options = opened.asked.cell, opened.options
     finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)

@@ -84,7 +84,6 @@ def make_schedule(
 
 
 def moments_of(optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's moments by parameter number and name."""
     state = optimizer.state_dict()["state"]
     return {
         f"{number}.{key}": tensor

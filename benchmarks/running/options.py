@@ -39,6 +39,5 @@ class Options:
 
 
 def check_data_root(data_root: Path | None) -> None:
-    """Raise unless it is a folder."""
     if data_root is not None and not data_root.is_dir():
         raise UserError(f"data root {data_root} does not exist: name a folder that holds the data")

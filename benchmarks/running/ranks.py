@@ -49,7 +49,6 @@ def is_first() -> bool:
 
 
 def local_world_size() -> int:
-    """Return the number of ranks on this machine."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if dist.is_initialized() else 1
 
 
@@ -157,7 +156,6 @@ def check_rank_devices(device: str) -> None:
 
 
 def join_group(device: str) -> None:
-    """Join the process group of all ranks."""
     global control_group
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -232,7 +230,6 @@ def end_with_input(_: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when its parent has ended."""
     while os.getppid() == parent:
         time.sleep(1)
     part()

@@ -173,7 +173,6 @@ def score_sets(made: Trained) -> list[Fields]:
 
 
 def score(made: Trained, one: OpenedSet) -> Fields:
-    """Score the model on a set, and return the measurements."""
     opened, history = made.opened, made.history
     if further := one is not opened.first:  # the time of the training counts once
         history = replace(history, dev_curve=[], metrics={}, seconds=0.0)

@@ -179,7 +179,6 @@ class Run:
     def take_step(
         self, domain: AnyDomain, epoch: int, batch: Any, gradients: Callable[[Any], Tensor]
     ) -> None:
-        """Train on a batch."""
         self.loss.advance(self.history.step / max(1, self.steps - 1))
         with sharing():
             seed_generators(domain.device, domain.seed, epoch, self.history.step, LOSS_KEY)
@@ -351,11 +350,9 @@ class Run:
 
     @property
     def tensors(self) -> checkpoints.Tensors:
-        """Return the tensors of the model and the loss."""
         return checkpoints.joined(model=self.model.state_dict(), loss=self.loss.state_dict())
 
     def restore(self, tensors: checkpoints.Tensors, state: dict[str, Any]) -> None:
-        """Put everything back as it was."""
         pairs = {key: [tuple(entry) for entry in state[key]] for key in ("dev_curve", "starts")}
         self.history = History(**{**state, **pairs})
         parts = checkpoints.parted(tensors)

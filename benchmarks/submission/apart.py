@@ -224,7 +224,6 @@ def bubble(folder: Path, *seen: Path) -> list[str]:
 
 @cache
 def can_confine() -> bool:
-    """Return whether bubblewrap is here and this user may use it."""
     with suppress(OSError):
         command = [*BUBBLE, "--ro-bind", "/", "/", "true"]
         return not subprocess.run(command, capture_output=True).returncode

@@ -44,7 +44,6 @@ def claim(path: Path, wait: bool) -> Iterator[bool]:
 
 
 def remove_dead_claims(folder: Path) -> None:
-    """Remove claims of processes that were killed."""
     for path in folder.glob("*.lock"):
         with suppress(Timeout), claim(path, wait=False):
             pass

@@ -26,7 +26,6 @@ class Costs:
         return parts and parts.whole
 
     def parts_of(self, experiment: Experiment) -> "Parts | None":
-        """Return the seconds of one seed, and those of its training."""
         dataset = experiment.folder(self.results).parent
         if dataset not in self.took:
             self.took[dataset] = quartiles(experiment.domain, dataset)

@@ -125,7 +125,6 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def has(self, task: Task) -> bool:
-        """Return whether the task belongs to this shard."""
         return self.count == 1 or int(store.json_digest(task.key), 16) % self.count == self.index
 
 
@@ -271,7 +270,6 @@ class Plan:
         return tasks
 
     def reasons(self) -> list[str]:
-        """Why there is nothing to run, for each row."""
         return lacking(self.cells()) if self.seeds else ["it asks for no seeds: give --seeds"]
 
 

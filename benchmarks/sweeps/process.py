@@ -73,7 +73,6 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Return whether it can get another cell."""
         return self.process.poll() is None
 
     def is_ready(self) -> bool:
@@ -81,7 +80,6 @@ class Worker:
         return bool(self.answer()["status"] == "ready")
 
     def do(self, task: Task, wait: bool) -> Reply:
-        """Run a task and return the reply."""
         self.heard = self.said
         with suppress(BrokenPipeError):
             print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
@@ -152,7 +150,6 @@ class TorchrunWorker(Worker):
 
 @cache
 def torchrun_worker(options: Options) -> TorchrunWorker:
-    """Return the one worker of a sweep that torchrun has started."""
     return TorchrunWorker(options, 1)
 
 

@@ -137,7 +137,6 @@ def in_order(work: Sequence[Task], begun: Container[str] = ()) -> list[Task]:
 
 
 def data_of(task: Task) -> str:
-    """Return the data set that a task reads."""
     return task.experiment.scored[0].dataset
 
 
@@ -239,7 +238,6 @@ class Sweep:
                     progress.step(self.outlook())
 
     def take(self, task: Task, reply: Reply) -> None:
-        """Note what became of a task."""
         if reply["status"] == "ok":
             return
         if ran_out(reply) and len(set(self.slots)) < len(self.slots):
@@ -248,7 +246,6 @@ class Sweep:
             self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
 
     def outlook(self) -> str:
-        """Say what did not go as planned."""
         return f"{len(self.failures)} failed" if self.failures else ""
 
     def serve(self, device: str) -> None:

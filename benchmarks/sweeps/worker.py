@@ -130,7 +130,6 @@ def attempt(message: Message) -> Message:
 
 
 def failure(error: Exception) -> Message:
-    """Return the answer that an error is."""
     if isinstance(error, NotWritten):
         unwritten = {"record": error.record} if error.record else {}
         return {"status": "unwritten", "error": str(error), **unwritten}

@@ -72,7 +72,6 @@ class PublishedPlace:
         return settings
 
     def statement(self, kind: StatementKind, key: str) -> Statement | None:
-        """The last one on the key."""
         said = (s for s in reversed(self.statements) if key in getattr(s, kind))
         return next(said, None)
 

@@ -40,7 +40,6 @@ def lacking(cells: Iterable[ResolvedCell]) -> list[str]:
 
 
 def ships(resolved: Resolved) -> bool:
-    """Return whether records of the table come with contrastbench."""
     works = (work for cell in resolved.cells for work in cell.experiments)
     return any(work.records(SHIPPED) for work in works)
 

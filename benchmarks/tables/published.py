@@ -31,7 +31,6 @@ Named = tuple[tuple[int | str, ...], str, Iterable[str], Collection[str]]
 
 
 def published_table(document: Document, name: str, asked: Asked) -> Table:
-    """The table of a file that is not a sweep file."""
     if asked.quick:
         raise UserError(f"{name} {NO_QUICK_PART}")
     if asked.losses:
