@@ -64,22 +64,15 @@ def as_row(record: Record) -> dict[str, Any]:
     """Flatten a record into one row of columns."""
     metrics, environment = record.get("metrics", {}), record["environment"]
     details = record["details"]
-    made = {
-        "score": metrics.get(record.get("main", "")),
-        "validation": details.get("validation"),
-        "folds": details.get("folds"),
-        "inner": details.get("inner"),
-        "device": environment.get("device"),
-        "commit": environment.get("commit"),
-        "version": environment.get("versions", {}).get("contrastbench"),
-        "error": details.get("error"),
-    }
-    own = {name: record.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
+    known: dict[str, Any] = {**details, **environment, **record}
+    known["score"] = metrics.get(record.get("main", ""))
+    known["version"] = environment.get("versions", {}).get("contrastbench")
+    own = {name: known.get(name) for name in (*FIRST_COLUMNS, *LAST_COLUMNS)}
     states: list[Fields] = [details.get("learned", {}), details.get("health", {})]
     groups = (metrics, record["params"], *states, record["recipe"])
     parts = dict(zip(WIDE_COLUMNS, groups, strict=True))
     flat = {f"{part}.{name}": v for part, some in parts.items() for name, v in some.items()}
-    return {**own, **made, **flat}
+    return {**own, **flat}
 
 
 def table(

@@ -120,13 +120,6 @@ def cpu_model() -> str | None:
     return printable(", ".join([name, *numbers] if name else numbers)) or None
 
 
-def count(device: torch.device) -> dict[str, int]:
-    """Return how many CUDA devices this process sees, and which of them this is."""
-    if device.type != "cuda":
-        return {}
-    return {"device_count": torch.cuda.device_count(), "device_index": device.index or 0}
-
-
 def libraries(device: torch.device) -> dict[str, str]:
     """Return the versions of the toolkit (or ROCm), cuDNN and driver of a CUDA device."""
     if device.type != "cuda":
@@ -181,9 +174,15 @@ def synchronize(device: torch.device) -> None:
 
 
 def environment(device: torch.device, compiled: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the record's description of the machine, the code, and what of it was compiled."""
-    about = {"python": platform.python_version(), "platform": platform.platform()}
-    return {**about, **circumstances(device, compiled), **count(device)}
+    """Return the record's description of the machine, the code, and what of it was compiled.
+
+    Of CUDA also how many devices this process sees, and which of them this is.
+    """
+    about: Circumstances = {"python": platform.python_version(), "platform": platform.platform()}
+    about |= circumstances(device, compiled)
+    if device.type == "cuda":
+        about |= {"device_count": torch.cuda.device_count(), "device_index": device.index or 0}
+    return about
 
 
 def circumstances(device: torch.device, compiled: Sequence[str] = ()) -> Circumstances:

@@ -82,7 +82,8 @@ class Worker:
     def do(self, task: Task, wait: bool) -> Reply:
         self.heard = self.said
         with suppress(BrokenPipeError):
-            print(json.dumps(self.message(task, wait)), file=self.process.stdin, flush=True)
+            message = json.dumps(self.message(task, wait), default=str)  # of paths
+            print(message, file=self.process.stdin, flush=True)
         reply = self.answer()
         if reply.get("last"):
             self.process.wait()
@@ -90,12 +91,10 @@ class Worker:
 
     def message(self, task: Task, wait: bool) -> Reply:
         """A task as the worker reads it."""
-        results, root = self.options.results, self.options.data_root
-        paths = {"results": str(results), "data_root": None if root is None else str(root)}
         return {
             "experiment": dataclasses.asdict(task.experiment),
             "seed": task.seed,
-            "options": {**vars(self.options), **paths},
+            "options": vars(self.options),
             "cores": cpu_count(),  # the same for any number of jobs: threads can change a number
             "claim": task.name,
             "wait": wait,

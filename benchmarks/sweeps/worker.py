@@ -110,8 +110,8 @@ def attempt(message: Message) -> Message:
     """Run the cell and say what became of it."""
     about = message["experiment"]
     experiment = Experiment(**about | {"loss": LossSpec(**about["loss"])})
-    given, root = message["options"], message["options"]["data_root"]
-    paths = {"results": Path(given["results"]), "data_root": None if root is None else Path(root)}
+    given = message["options"]
+    paths = {name: given[name] and Path(given[name]) for name in ("results", "data_root")}
     options = Options(**given | paths)
     if experiment.loss.code != message["loss_code"]:
         name = experiment.loss.name

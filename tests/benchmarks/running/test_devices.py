@@ -85,7 +85,7 @@ def test_the_record_names_card_and_libraries(card: SimpleNamespace, as_before: N
     named = {"device": "NVIDIA H100", "device_memory_gib": 80.0, "device_count": 4}
     assert found.items() >= named.items()
     assert (found["deterministic"], found["tf32"]) == (True, False)
-    assert devices.count(torch.device("cuda:3"))["device_index"] == 3
+    assert environment(torch.device("cuda:3"))["device_index"] == 3
     versions = {name: found["versions"][name] for name in ("cuda", "cudnn", "driver")}
     assert versions == {"cuda": "13.2", "cudnn": "92600", "driver": "580.65.06"}
 
