@@ -82,8 +82,8 @@ class Worker:
     def do(self, task: Task, wait: bool) -> Reply:
         self.heard = self.said
         with suppress(BrokenPipeError):
-            message = json.dumps(self.message(task, wait), default=str)  # of paths
-            print(message, file=self.process.stdin, flush=True)
+            message = self.message(task, wait)
+            print(json.dumps(message, default=str), file=self.process.stdin, flush=True)
         reply = self.answer()
         if reply.get("last"):
             self.process.wait()
