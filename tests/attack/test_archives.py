@@ -70,10 +70,14 @@ def readers(
         monkeypatch.setattr(module, "UNPACKED", MOST)
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
-    tiny = {f"tiny-imagenet-200/{name}": content for name, content in raw_files.TINY.items()}
     made = {
         "graphs": ("TOY.zip", raw_files.TOY, raw_files.graph("TOY"), "TOY"),
-        "images": ("tiny-imagenet-200.zip", tiny, raw_files.image("Tiny-ImageNet"), "iny-"),
+        "images": (
+            "tiny-imagenet-200.zip",
+            raw_files.TINY,
+            raw_files.image("Tiny-ImageNet"),
+            "iny-",
+        ),
         "arrays": ("mine.npz", array_files(), raw_files.image("npz:{}/mine.npz"), "mine.npz"),
         "sentences": (
             *("senteval.tar", senteval_files(tmp_path / "made")),

@@ -90,6 +90,14 @@ def files(made: Files) -> Callable[[Path], Any]:
     return lambda root: as_folder(root, made)
 
 
+def under(folder: str, made: Files) -> Files:
+    return {f"{folder}/{name}": content for name, content in made.items()}
+
+
+def packed(name: str, content: bytes) -> Callable[[Path], Any]:
+    return files({name: gzip.compress(content)})
+
+
 def zipped(name: str, made: Files) -> Callable[[Path], Any]:
     def make(root: Path) -> None:
         with zipfile.ZipFile(root / name, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -149,14 +157,17 @@ EDGES = {
 }
 KINDS = ("crow", "wren")
 PICTURES = {f"{kind}/{k}.jpg": jpeg(9 * i + k, 16) for i, kind in enumerate(KINDS) for k in (0, 1)}
-TINY = {
-    "wnids.txt": b"wren\ncrow\n",
-    "val/val_annotations.txt": b"0.JPEG\tcrow\t0\n1.JPEG\twren\t0\n",
-    **{f"train/{kind}/images/{kind}.JPEG": jpeg(k, 16) for k, kind in enumerate(KINDS)},
-    **{f"val/images/{k}.JPEG": jpeg(5 + k, 16) for k in (0, 1)},
-}
-TENTH = TINY | {"train/crow/images/crow1.JPEG": jpeg(7, 16)}
-TILES = {f"banded/banded_000{k}.jpg": jpeg(20 + k, 24) for k in (1, 2)}
+TINY = under(
+    "tiny-imagenet-200",
+    {
+        "wnids.txt": b"wren\ncrow\n",
+        "val/val_annotations.txt": b"0.JPEG\tcrow\t0\n1.JPEG\twren\t0\n",
+        **{f"train/{kind}/images/{kind}.JPEG": jpeg(k, 16) for k, kind in enumerate(KINDS)},
+        **{f"val/images/{k}.JPEG": jpeg(5 + k, 16) for k in (0, 1)},
+    },
+)
+TENTH = TINY | {"tiny-imagenet-200/train/crow/images/crow1.JPEG": jpeg(7, 16)}
+TILES = {f"dtd/images/banded/banded_000{k}.jpg": jpeg(20 + k, 24) for k in (1, 2)}
 STL = {
     "stl10_binary/train_X.bin": noise(5, 3, 96, 96, seed=5).tobytes(),
     "stl10_binary/train_y.bin": bytes([1, 10, 3, 4, 5]),
@@ -180,6 +191,7 @@ FOOD = {
 COLOURS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
 CSV = ("a,colour,y\n" + COLOURS).encode()
 PAIRS = [(f"sentence {k}", f"other {k // 2}", float(k % 5)) for k in range(20)]
+TSV = "".join("\t".join(map(str, row)) + "\n" for row in PAIRS)
 TEXT = "\n".join(senteval.sentence(k) for k in range(20)).encode()
 ROWS = "".join(f"one {k}\tanother {k}\n" for k in range(20)).encode()
 
@@ -301,25 +313,12 @@ RAW: dict[str, Raw] = {
     "FC100": Raw(binaries.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
     "STL-10": Raw(binaries.load_stl, files(STL), image("STL-10"), "stl10_binary"),
     "Tiny-ImageNet": Raw(
-        published.load_tiny,
-        files({f"tiny-imagenet-200/{k}": v for k, v in TINY.items()}),
-        image("Tiny-ImageNet"),
-        "iny-",
-        whole=False,
+        published.load_tiny, files(TINY), image("Tiny-ImageNet"), "iny-", whole=False
     ),
     "Tiny-ImageNet-20": Raw(
-        published.load_tenth,
-        files({f"tiny-imagenet-200/{k}": v for k, v in TENTH.items()}),
-        image("Tiny-ImageNet-20"),
-        "iny-",
-        whole=False,
+        published.load_tenth, files(TENTH), image("Tiny-ImageNet-20"), "iny-", whole=False
     ),
-    "DTD-10": Raw(
-        published.load_tiles,
-        files({f"dtd/images/{k}": v for k, v in TILES.items()}),
-        image("DTD-10"),
-        "DTD-10",
-    ),
+    "DTD-10": Raw(published.load_tiles, files(TILES), image("DTD-10"), "DTD-10"),
     "declared arrays": Raw(
         own_images.load_declared_arrays, declared_arrays, image("Devanagari"), "devanagari.npz"
     ),
@@ -329,10 +328,7 @@ RAW: dict[str, Raw] = {
     "SOP": Raw(published.load_disjoint, sop, image("SOP"), "Stanford"),
     "Food-101": Raw(transfer_sets.load_transfer, files(FOOD), image("Food-101"), "food-101"),
     "pictures": Raw(
-        own_images.read_folder,
-        files({f"p/{k}": v for k, v in PICTURES.items()}),
-        image("folder:{}/p"),
-        "/p",
+        own_images.read_folder, files(under("p", PICTURES)), image("folder:{}/p"), "/p"
     ),
     "pictures of datasets": Raw(
         own_images.read_saved, saved_pictures, image("hf:{}/mine"), "mine", which="*.arrow"
@@ -342,13 +338,9 @@ RAW: dict[str, Raw] = {
         sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
     ),
     "a corpus": Raw(sentences.sentences_of, files({"corpus.txt": TEXT}), corpus),
-    "a corpus of rows": Raw(
-        sentences.rows_of, files({"rows.tsv.gz": gzip.compress(ROWS)}), corpus_rows
-    ),
+    "a corpus of rows": Raw(sentences.rows_of, packed("rows.tsv.gz", ROWS), corpus_rows),
     "pairs": Raw(
-        own_sentences.READERS["pairs"],
-        files({"a.tsv": "".join("\t".join(map(str, row)) + "\n" for row in PAIRS).encode()}),
-        pairs("pairs:{}/a.tsv"),
+        own_sentences.READERS["pairs"], files({"a.tsv": TSV.encode()}), pairs("pairs:{}/a.tsv")
     ),
     "pairs of datasets": Raw(
         own_sentences.read_saved,
@@ -358,9 +350,7 @@ RAW: dict[str, Raw] = {
     ),
     "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), own_table("csv:{}/t.csv")),
     "packed CSV": Raw(
-        own_tables.READERS["csv"],
-        files({"t.csv.gz": gzip.compress(CSV)}),
-        own_table("csv:{}/t.csv.gz"),
+        own_tables.READERS["csv"], packed("t.csv.gz", CSV), own_table("csv:{}/t.csv.gz")
     ),
     "Parquet": Raw(own_tables.READERS["parquet"], parquet, own_table("parquet:{}/t.parquet")),
     "a table of datasets": Raw(
@@ -370,20 +360,10 @@ RAW: dict[str, Raw] = {
         "mine",
     ),
     "CoverType": Raw(
-        frames.read_table,
-        files({"covtype.data.gz": gzip.compress(COVERTYPE.encode())}),
-        table("CoverType"),
+        frames.read_table, packed("covtype.data.gz", COVERTYPE.encode()), table("CoverType")
     ),
-    "Higgs": Raw(
-        frames.read_higgs,
-        files({"HIGGS.csv.gz": gzip.compress(HIGGS.encode())}),
-        table("Higgs-100K"),
-    ),
-    "PMLB": Raw(
-        frames.read_table,
-        files({"pmlb/churn.tsv.gz": gzip.compress(PMLB.encode())}),
-        table("churn"),
-    ),
+    "Higgs": Raw(frames.read_higgs, packed("HIGGS.csv.gz", HIGGS.encode()), table("Higgs-100K")),
+    "PMLB": Raw(frames.read_table, packed("pmlb/churn.tsv.gz", PMLB.encode()), table("churn")),
 }
 NO_FILES = {  # readers of something else
     **dict.fromkeys(

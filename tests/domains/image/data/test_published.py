@@ -18,7 +18,7 @@ from contrastbench.domains.image.data.datasets import IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, Images
 from contrastbench.domains.image.data.own import load_images
 from made_images import CPU, as_folder, declare, declared, jpeg, noise, refused, unread
-from raw_files import CIFAR_10, CIFAR_100, STL, TINY, small, tarred, zipped
+from raw_files import CIFAR_10, CIFAR_100, STL, TINY, small, tarred, under, zipped
 
 
 def test_an_archive_that_never_ends_is_one_line(
@@ -125,7 +125,7 @@ def test_stl_is_read_column_by_column(tmp_path: Path) -> None:
 
 
 UNREAD = {"train/crow/crow_boxes.txt": b"", "test/images/t.JPEG": jpeg(20)}
-TINY_IMAGENET = {f"tiny-imagenet-200/{k}": v for k, v in (TINY | UNREAD).items()}
+TINY_IMAGENET = TINY | under("tiny-imagenet-200", UNREAD)
 PUBLISHED = "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"  # of imagenet100.txt
 
 
@@ -135,7 +135,7 @@ def test_tiny_imagenet_is_read_in_its_zip(tmp_path: Path) -> None:
     images, sha256 = declared("Tiny-ImageNet", tmp_path)
     assert images.classes == ("crow", "wren")
     assert (images.train.labels.tolist(), images.test.labels.tolist()) == ([0, 1], [0, 1])
-    expected = np.asarray(Image.open(io.BytesIO(TINY["val/images/1.JPEG"]))).transpose(2, 0, 1)
+    expected = np.asarray(Image.open(io.BytesIO(jpeg(6, 16)))).transpose(2, 0, 1)
     assert np.array_equal(images.test.batch(torch.tensor([1]))[0].numpy(), expected)
     folder = tmp_path / "unpacked/tiny-imagenet-200"
     as_folder(folder.parent, TINY_IMAGENET)
@@ -158,7 +158,7 @@ def test_every_tenth_class_trains_and_is_tested(
         f"train/{c}/images/{c}_{k}.JPEG": jpeg(9 * int(c[1:]) + k) for c in kinds for k in range(5)
     }
     words = {"wnids.txt": "\n".join(kinds).encode(), "val/val_annotations.txt": b"v.JPEG\tn01\n"}
-    as_folder(tmp_path, {f"tiny-imagenet-200/{k}": v for k, v in (pictures | words).items()})
+    as_folder(tmp_path, under("tiny-imagenet-200", pictures | words))
     images, _ = declared("Tiny-ImageNet-20", tmp_path, 32)
     assert images.classes == ("n00", "n10")
     assert images.train.labels.tolist() == images.test.labels.tolist() == [0, 0, 1, 1]
