@@ -11,11 +11,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from tqdm import tqdm
 
@@ -179,7 +179,6 @@ class Sweep:
         self.refused = dict[str, str]()  # what is known to be impossible, by its scope
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
-        self.reports: SimpleQueue[tuple[Task, Reply] | BaseException | None] = SimpleQueue()
         self.stopped = False
         self.unwritten = ""  # why the disk did not take a record
 
@@ -201,54 +200,29 @@ class Sweep:
     def serve_all(self) -> None:
         """Run what is waiting, with a worker in each slot."""
         total = len(self.waiting)
-        threads = [
-            threading.Thread(target=self.serve, args=(name,), name=f"sweep-{i}")
-            for i, name in enumerate(self.slots[:total])
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            self.watch(len(threads), total)
-            join_threads(threads)
-        except BaseException:
-            self.stop(subprocess.Popen.terminate)
+        slots = self.slots[:total]
+        with Progress(total, "sweep") as progress, ThreadPoolExecutor(len(slots) or 1) as threads:
+            serving = [threads.submit(self.serve, name, progress) for name in slots]
             try:
-                join_threads(threads)
-            except BaseException:  # asked twice
-                self.stop(subprocess.Popen.kill)
-            raise
-
-    def watch(self, serving: int, total: int) -> None:
-        """Take reports until the last thread has ended."""
-        with Progress(total, "sweep") as progress:
-            while serving:
+                while serving:
+                    done, _ = wait(serving, SECONDS_BETWEEN_LINES, FIRST_EXCEPTION)
+                    for one in done:
+                        one.result()
+                        serving.remove(one)
+                    with self.lock:
+                        progress.line(self.outlook())
+            except BaseException:
+                self.stop(subprocess.Popen.terminate)
                 try:
-                    report = self.reports.get(timeout=SECONDS_BETWEEN_LINES)
-                except Empty:
-                    progress.line(self.outlook())
-                    continue
-                if isinstance(report, BaseException):
-                    raise report
-                if report is None:
-                    serving -= 1
-                elif report[1]["status"] != "unwritten":
-                    if "again" not in report[1]:  # the end names its seeds
-                        progress.write(outcome_line(*report))
-                    self.take(*report)
-                    progress.step(self.outlook())
-
-    def take(self, task: Task, reply: Reply) -> None:
-        if reply["status"] == "ok":
-            return
-        if ran_out(reply) and len(set(self.slots)) < len(self.slots):
-            self.short.append(task)
-        else:
-            self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
+                    wait(serving)
+                except BaseException:  # asked twice
+                    self.stop(subprocess.Popen.kill)
+                raise
 
     def outlook(self) -> str:
         return f"{len(self.failures)} failed" if self.failures else ""
 
-    def serve(self, device: str) -> None:
+    def serve(self, device: str, progress: Progress) -> None:
         """Feed workers on a device, one after another, until nothing is left."""
         worker: Worker | None = None
         item: Waiting | None = None
@@ -259,16 +233,24 @@ class Sweep:
                     worker = self.hired(worker, device, own_code(task))
                     reply = self.noted(task, worker.do(task, item.claimed))
                 if reply["status"] == "claimed":
-                    # put back here, not by who reads the reports: this thread may end before that
                     self.waiting.append(replace(item, claimed=True))
-                else:
-                    self.reports.put((task, reply))
-            self.reports.put(None)
-        except BaseException as error:
-            self.reports.put(error)
+                elif reply["status"] != "unwritten":
+                    with self.lock:
+                        if "again" not in reply:  # the end names its seeds
+                            progress.write(outcome_line(task, reply))
+                        self.take(task, reply)
+                        progress.step(self.outlook())
         finally:
             if worker:
                 worker.end()
+
+    def take(self, task: Task, reply: Reply) -> None:
+        if reply["status"] == "ok":
+            return
+        if ran_out(reply) and len(set(self.slots)) < len(self.slots):
+            self.short.append(task)
+        else:
+            self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
 
     def next(self, last: Waiting | None = None) -> Waiting | None:
         """Return the next task, unless there is none or the sweep ends early.
@@ -349,11 +331,6 @@ def outcome_line(task: Task, reply: Reply) -> str:
     took = f" in {duration(reply['seconds'])}" if reply["status"] == "ok" else ""
     why = f": {reply['error']}" if reply.get("error") else ""
     return f"{task.label}, seed {task.seed}: {reply['status']}{took}{why}"
-
-
-def join_threads(threads: Iterable[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join()
 
 
 def scope(experiment: Experiment, no_data: bool) -> str:
