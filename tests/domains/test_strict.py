@@ -61,40 +61,6 @@ def test_plain_values_are_read(tmp_path: Path, text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' was given in line 1 already: remove one"),
-        ("x:\n  - {p: 1,\n     p: 2}\n", 3, "the key 'p' was given in line 2 already"),
-        ("a: 1\n1: 2\n", 2, "the key 1 is no text: quote it"),
-        ("a: 1\nno: 2\n", 2, "the key no is no text: quote it"),
-        ("a: 1\n? [1]\n: 2\n", 2, "is no text"),
-        ("a: 2023-01-01\n", 1, "a timestamp is no plain value: quote it"),
-        ("a: !!python/object:os.system {}\n", 1, "is no plain value"),
-        ("a: 1:10\n", 1, "1:10 is an ambiguous number in YAML"),
-        ("a: 010\n", 1, "010 is an ambiguous number"),
-        ("a: 1_000\n", 1, "1_000 is an ambiguous number"),
-        ("a: 1\nb: !!int 'x'\n", 2, "'x' is no int: leave the tag out"),
-        ("a: !!float ''\n", 1, "'' is no float: leave the tag out"),
-        ("a: !!bool 'x'\n", 1, "'x' is no bool: leave the tag out"),
-        ("a: [1, 2\nb: 3\n", 2, "expected"),
-        ("a: b: c\n", 1, "mapping values are not allowed"),
-        ("a: *nobody\n", 1, "found undefined alias"),
-        ("a: 1\n---\nb: 2\n", 2, "but found another document"),
-        ("a: &a [*a]\n", 1, "the alias contains itself: remove it"),
-        ("a:\n\t- 1\n", 2, "cannot start any token"),
-        (f"a: {'[' * 800}{']' * 800}\n", 1, "its lists are too deep within each other"),
-        (f"a: 1\nb: 0x{'f' * 9999}\n", 2, "a whole number has more than 64 bits"),
-    ],
-)
-def test_a_mistake_has_its_line(tmp_path: Path, text: str, line: int, what: str) -> None:
-    path = written(tmp_path, text)
-    with pytest.raises(UserError) as error:
-        read_yaml(path)
-    assert str(error.value).startswith(f"{path}:{line}: ")
-    assert what in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "what"),
-    [
         ("title: x\nrow: []\n", 2, "unknown key 'row': did you mean 'rows'?"),
         ("title: x\nrows:\n- size: 2\n- sise: 3\n", 4, "unknown key 'sise': did you mean 'size'?"),
         (
@@ -134,19 +100,6 @@ def test_a_model_is_made(tmp_path: Path) -> None:
     document = read_yaml(written(tmp_path, "title: x\ncolumns: {A: {values: [1, 2.5]}}\n"))
     made = document.as_model(Outer)
     assert made.columns["A"].values == [1.0, 2.5]
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot read .*none.yaml \(No such file"):
-        read_yaml(tmp_path / "none.yaml")
-    with pytest.raises(UserError, match="Is a directory"):
-        read_yaml(tmp_path)
-    (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
-    with pytest.raises(UserError, match=r"latin.yaml: not UTF-8 text"):
-        read_yaml(tmp_path / "latin.yaml")
-    (tmp_path / "odd.yaml").write_bytes(b"a: \x01\n")
-    with pytest.raises(UserError, match=r"odd.yaml.*(special|control) characters"):
-        read_yaml(tmp_path / "odd.yaml")
 
 
 def test_anchors_named_again_and_again_are_counted_as_often(tmp_path: Path) -> None:

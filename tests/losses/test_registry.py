@@ -99,34 +99,6 @@ def test_sum_hands_a_plain_name_to_every_term_that_has_it() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("expression", "params", "message"),
-    [
-        ("infonce + 0.5*dra", {}, "unknown loss 'dra': did you mean 'dar'"),
-        ("infonce + dar + infonce", {}, "infonce is twice in the loss"),
-        ("infonce + x y", {}, "cannot read 'x y' in the loss"),
-        ("infonce +", {}, "cannot read '' in the loss"),
-        ("-1*infonce", {}, "cannot read '-1\\*infonce'"),
-        ("1e999*infonce", {}, "weight must be a finite number"),
-        (
-            "infonce + dar",
-            {"temprature": 1},
-            "unknown parameter of infonce [+] dar 'temprature': did you mean 'temperature'",
-        ),
-        (
-            "infonce + dar",
-            {"dar.temperature": 1},
-            "unknown parameter of infonce [+] dar 'dar.temperature'",
-        ),
-        ("infonce + dar", {"dar.form": "ring"}, "form must be one of chain, star"),
-        ("infonce", {"mu": 1}, "unknown parameter of infonce 'mu'"),
-    ],
-)
-def test_a_mistake_is_named(expression: str, params: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        get_loss(expression, **params)
-
-
 def test_alias_says_once_what_it_is() -> None:
     give_note.cache_clear()
     with pytest.warns(UserWarning, match="lightly's DCL is 'decoupled'") as notes:

@@ -101,23 +101,6 @@ def test_the_page_has_every_kind() -> None:
             assert f"`{source.kind}:" in PAGE, source.usage
 
 
-@pytest.mark.parametrize(
-    ("domain", "file", "meant"),
-    [
-        ("tabular", "mine.csv", "csv:mine.csv"),
-        ("tabular", "mine.parquet", "parquet:mine.parquet or hf:mine.parquet"),
-        ("image", "mine.npz", "npz:mine.npz"),
-        ("sentence", "mine.tsv", "pairs:mine.tsv"),
-    ],
-)
-def test_a_file_without_its_kind(domain: str, file: str, meant: str, bench, tmp_path: Path) -> None:
-    (tmp_path / file).touch()
-    code, _, err = bench("run", "--domain", domain, "--loss", "none", "--dataset", file)
-    assert (code, err) == (2, f"bench: unknown {domain} dataset '{file}': did you mean {meant}?\n")
-    code, _, err = bench("data", "check", file)
-    assert (code, meant.split(" or ")[0] in err) == (2, True), err
-
-
 def test_a_file_of_the_home_folder_is_found(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.csv").write_text("a,kind\n")

@@ -150,32 +150,12 @@ def test_python_takes_the_data_of_the_environment_and_one_loss(
     assert {*cb.table("s.yaml", losses="adnce")["method"]} == {"infonce", "adnce"}
 
 
-OWN = "class Base: pass\nclass Mine(Base): pass\nraise RuntimeError('it is not run')\n"
 SWEEP = """seeds: 0-1
 domains:
   graph: {datasets: [motifs]}
   sentence: {datasets: [graded]}
 losses: [infonce, none]
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (OWN, "my.py names no class: did you mean my.py:Base or my.py:Mine?"),
-        ("x = 1\n", "my.py has no class: write the loss as one, and give my.py:CLASS"),
-        ("class\n", "cannot read my.py (SyntaxError: invalid syntax"),
-        (None, "no file my.py: give --loss as path/to/file.py:Class"),
-    ],
-)
-@pytest.mark.parametrize("words", [["check-loss"], ["run", "--domain", "graph", "--loss"]])
-def test_a_file_without_its_class(bench, text: str | None, said: str, words: list[str]) -> None:
-    if text is not None:
-        Path("my.py").write_text(text)
-    for name in ("my.py", "infonce + my.py"):
-        code, out, err = bench(*words, name)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert said in err
 
 
 def test_a_table_says_that_smoke_tests_are_left_out(bench) -> None:

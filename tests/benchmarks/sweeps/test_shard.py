@@ -136,16 +136,6 @@ def test_a_shard_says_what_it_has_and_how_the_sweep_goes_on(bench, trained) -> N
     assert last.endswith(" of 18 cells")
 
 
-@pytest.mark.parametrize("text", ["3/3", "0/0", "x", "-1/3", "1/", "/2", "1/2/3", "1.0/2", "²/3"])
-def test_a_wrong_shard_is_one_line(bench, text: str) -> None:
-    code, said, complaint = bench("sweep", "smoke", f"--shard={text}")
-    assert (code, said) == (2, "")
-    assert complaint == (
-        f"bench: --shard {text}: give a number from 0 and the number of shards, such as 0/3, 1/3 "
-        "and 2/3\n"
-    )
-
-
 def test_each_cell_is_in_one_shard_and_shards_are_even() -> None:
     work = Experiment("graph", "motifs", LossSpec("infonce"), {})
     tasks = [Task(work, seed, "missing") for seed in range(times(3000, least=300))]

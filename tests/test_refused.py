@@ -1,4 +1,4 @@
-"""All readers: what each refuses, by the table of `refused.yaml`, is one line that says why."""
+"""What each reader and command refuses, by the table `refused.yaml`, is one line that says why."""
 
 import gzip
 import io
@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import made_images
+from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.domains import saved
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
@@ -24,12 +25,14 @@ from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence.data import read_corpus
 from contrastbench.domains.sentence.domain import read_any
+from contrastbench.domains.strict_yaml import read_yaml
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import separated
 from contrastbench.domains.tabular.data import load_rows
-from contrastbench.losses import UserError
+from contrastbench.losses import UserError, get_loss
 from opened import opened
 
+Bench = Callable[..., tuple[int, str, str]]
 READ: dict[str, Callable[..., Any]] = {
     "tabular": lambda name, root, drop=(), **options: load_rows(
         name, data_root=root, drop=tuple(drop), **options
@@ -39,8 +42,19 @@ READ: dict[str, Callable[..., Any]] = {
     "corpus": read_corpus,
     "graph": load_own_graphs,
     "recipe": lambda name, root, **values: opened(*name.split(), root, **values),
+    "table": lambda name, root, **options: load_table(name, **options),
+    "YAML": lambda name, root: read_yaml(Path(name)),
+    "loss": lambda name, root, expression, **params: get_loss(expression, **params),
+    "bench": lambda bench, root, command: refused_by(bench, command),
 }
 TABLE = yaml.safe_load(Path(__file__).with_name("refused.yaml").read_text("utf-8"))
+
+
+def refused_by(bench: Bench, command: str) -> None:
+    code, said, complaint = bench(*shlex.split(command))
+    assert (code, said, complaint.count("\n")) == (2, "", 1)
+    assert not list(Path().rglob("*.json"))
+    raise UserError(complaint.removesuffix("\n"))
 
 
 def cases() -> Iterator[Any]:
@@ -91,15 +105,14 @@ def test_what_is_refused_is_one_line(
     options: Any,
     tmp_path: Path,
     offline: None,
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     change(tmp_path, base, changes)
     read_unchanged.cache_clear()
     graphs.load_graphs.cache_clear()
-    domain, name = read.split(" ", 1)
+    reader, _, name = read.partition(" ")
     with pytest.raises(UserError, match=words):
-        READ[domain](name, tmp_path, **options)
+        READ[reader](name or bench, tmp_path, **options)
 
 
 SAID = yaml.safe_load(Path(__file__).with_name("said.yaml").read_text("utf-8"))
