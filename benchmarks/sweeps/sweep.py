@@ -235,22 +235,23 @@ class Sweep:
                 if reply["status"] == "claimed":
                     self.waiting.append(replace(item, claimed=True))
                 elif reply["status"] != "unwritten":
-                    with self.lock:
-                        if "again" not in reply:  # the end names its seeds
-                            progress.write(outcome_line(task, reply))
-                        self.take(task, reply)
-                        progress.step(self.outlook())
+                    self.take(task, reply, progress)
         finally:
             if worker:
                 worker.end()
 
-    def take(self, task: Task, reply: Reply) -> None:
-        if reply["status"] == "ok":
-            return
-        if ran_out(reply) and len(set(self.slots)) < len(self.slots):
-            self.short.append(task)
-        else:
-            self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
+    def take(self, task: Task, reply: Reply, progress: Progress) -> None:
+        """Note what became of a task, and say it unless the worker was asked to end."""
+        with self.lock:
+            if self.stopped:
+                return
+            if "again" not in reply:  # the end names its seeds
+                progress.write(outcome_line(task, reply))
+            if ran_out(reply) and len(set(self.slots)) < len(self.slots):
+                self.short.append(task)
+            elif reply["status"] != "ok":
+                self.failures.append(Failure(task, f"{reply['status']}: {reply['error']}"))
+            progress.step(self.outlook())
 
     def next(self, last: Waiting | None = None) -> Waiting | None:
         """Return the next task, unless there is none or the sweep ends early.

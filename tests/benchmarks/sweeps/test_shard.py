@@ -41,7 +41,6 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
         for task in [item.task for item in self.waiting]:
             runs[task.key] += 1
             publish(self.options.results, task)
-            self.take(task, {"status": "ok", "seconds": 1.0, "made": True, "error": None})
         return []
 
     monkeypatch.setattr(Sweep, "run", run)
