@@ -74,39 +74,6 @@ def test_a_function_and_a_module_of_ones_own_file(tmp_path: Path) -> None:
     assert [one.name for one in check_loss(f"{file}:Vicreg", range(1)) if not one.passed] == []
 
 
-ONE_PROCESS = "gather_distributed must be False:"
-MISTAKES = {
-    "packaged_losses:Vicrg": "unknown name in packaged_losses 'Vicrg': did you mean 'Vicreg'",
-    "no_such_thing.loss:Mine": "needs no_such_thing, which is not installed: pip install no-such",
-    "torch.nnn:MSELoss": "the package torch has no module torch.nnn",
-    "packaged_losses:NUMBER": "packaged_losses:NUMBER is no loss: derive it from contrastbench",
-    "packaged_losses:Labels": r"takes \(embeddings.*, not two views: write a class of contrastben",
-    "packaged_losses:Stacked": r"takes \(\*, local_proj.*, not two views: write a class of contra",
-    "os:getcwd": "os:getcwd is of Python's standard library, which has no losses: name one of a",
-    "my_own:Mine": r"no package my_own: did you mean my_own\.py:Mine\?",
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
-    [
-        *((name, {}, message) for name, message in MISTAKES.items()),
-        (VICREG, {"wieght": 2}, f"unknown parameter of {VICREG} 'wieght': did you mean 'weight'"),
-        (VICREG, {"weight": "much"}, "weight must be a finite number, got 'much'"),
-        (VICREG, {"weight": True}, "weight must be a finite number, got True"),
-        (VICREG, {"gather_distributed": True}, f"{ONE_PROCESS} a loss gets the views"),
-        (VICREG, {"gather_distributed": 0}, "gather_distributed must be a bool, got 0"),
-    ],
-)
-def test_what_is_no_loss_is_named(
-    name: str, params: dict, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_own.py").write_text("")
-    with pytest.raises(UserError, match=message):
-        get_loss(name, **params)
-
-
 def test_the_code_is_the_file_and_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = LossSpec(VICREG).code
     assert len(alone) == 64

@@ -269,39 +269,6 @@ def test_a_package_cannot_take_a_name_of_ours(announce: Announce, name: str, oth
     assert get_loss("hcl").name == "hcl"  # ours can be used all the same
 
 
-def made(argument: str, body: str = "self.t = t", first: str = "super().__init__()") -> str:
-    head = "import torch\nfrom contrastbench.losses import ScoreLoss\n\nclass Mine(ScoreLoss):\n"
-    return f"{head}    def __init__(self, {argument}):\n        {first}\n        {body}\n"
-
-
-BROKEN = ("def broken(", "import no_such_module", "1 / 0", "raise OSError", "raise SystemExit(0)")
-NO_LOSS = ("class Mine: pass", "Mine = 3", "from shutil import move as Mine")
-CANNOT = r"cannot import .*mine.py(, line \d+)? \((\w+Error: .+|SystemExit: 0|OSError)\)$"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        *((text, CANNOT) for text in BROKEN),
-        *((text, "Mine in .*mine.py is no loss: derive it from") for text in NO_LOSS),
-        (made("t=1.0", "pass"), "does not keep its argument t: add self.t = t"),
-        (made("t"), "mine.py:Mine needs t: give it a default, or a value: --set t=VALUE"),
-        (made("t=1.0", "{}['x']"), "cannot make .*mine.py:Mine, line 7 .KeyError: 'x'"),
-        (made("t=1", "raise SystemExit(0)"), "cannot make .*py:Mine, line 7 .SystemExit: 0"),
-        (made("t=1", "raise ValueError"), "cannot make .*mine.py:Mine, line 7 .ValueError.$"),
-        (made("t=torch.ones(2)"), r"a record cannot hold t=tensor\(\[1., 1.\]\): take a finite"),
-        (made("t=float('inf')"), "a record cannot hold t=inf: take a finite number"),
-        (made("t=(1, 2)"), r"a record cannot hold t=\(1, 2\): .* or a list"),
-        (made("**t"), r"takes \*\*t: name each argument of the constructor"),
-        (made("t=1.0", first="pass"), r"py:Mine is not set up: call super\(\).__init__\(\)"),
-    ],
-)
-def test_a_mistake_in_a_users_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "mine.py").write_text(text)
-    with pytest.raises(UserError, match=message):
-        get_loss(f"{tmp_path}/mine.py:Mine")
-
-
 def test_sigterm_is_no_mistake_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit(143)")
     with pytest.raises(SystemExit):

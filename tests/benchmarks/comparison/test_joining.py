@@ -165,20 +165,6 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[DD, AIDS,", "[DX, AIDS,", "unknown data set of the sweep 'DX': known: AIDS, DD"),
-        ("[DD, AIDS,", "[AIDS, AIDS,", "dataset AIDS is listed twice"),
-        ("seeds: 0-2}", "seeds: 3-7}", r"seeds \[5, 6, 7\] are none of the sweep's"),
-        ("quick:", "quick: {seeds: 0}\n#", "the key 'datasets' is missing"),
-    ],
-)
-def test_a_wrong_quick_part_is_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        load_table(sweep(tmp_path, SUITE.replace(old, new)))
-
-
-@pytest.mark.parametrize(
     ("asked", "quick", "said"),
     [
         ("2-4", True, r"seeds \[3, 4\] are not in mine-quick: give some of"),

@@ -265,23 +265,6 @@ def test_a_statement_on_recipes_is_of_the_tables_own_domain(tmp_path: Path) -> N
     assert found[DEVIATES]["C"]["epochs"].ours == "25"
 
 
-@pytest.mark.parametrize(
-    ("facts", "message"),
-    [
-        ([{"from": "paper (1)", "recipe": {"epoch": 5}}], "unknown recipe key .* 'epoch'"),
-        ([{"from": "somewhere"}], "String should match|should match pattern"),
-        ([{"from": "paper (1)", "rows": ["our"]}], "unknown row 'our': did you mean 'ours'"),
-        ([{"from": "paper (1)", "columns": ["D"]}], "unknown column 'D'"),
-        ([{"recipe": {"epochs": 5}}], "key 'from' is missing"),
-    ],
-)
-def test_a_wrong_statement_is_named_with_its_line(
-    tmp_path: Path, facts: list[dict[str, Any]], message: str
-) -> None:
-    with pytest.raises(UserError, match=rf"small\.yaml:\d+: .*({message})"):
-        table(tmp_path, protocol={"facts": facts})
-
-
 def test_a_wrong_shared_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"small\.yaml:\d+: unknown protocol 'graph'.*graphcl"):
         table(tmp_path, protocol={"use": ["graph"]})
