@@ -64,7 +64,6 @@ def sweep(
     """
     from contrastbench.benchmarks.sweeps.costs import Costs
     from contrastbench.benchmarks.sweeps.plan import forecast_line, shipped_line
-    from contrastbench.benchmarks.sweeps.process import torchrun
     from contrastbench.benchmarks.sweeps.sweep import run_plan
 
     check_data_root(machine.data_root)
@@ -91,10 +90,9 @@ def sweep(
         seen = sight(asked.what, results, len(asked.loss))
         tell(f"a quick part sees {seen}; all: {forecast_line(whole, Costs(results))}")
     failed = False
-    with torchrun(options):
-        for line, bad in run_plan(plan, options, workers, per_device):
-            say(line)
-            failed |= bad
+    for line, bad in run_plan(plan, options, workers, per_device):
+        say(line)
+        failed |= bad
     if failed:
         raise typer.Exit(1)
 

@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -126,41 +125,6 @@ class Worker:
         """Wait until the process ends."""
         self.process.communicate()
         self.errors.close()
-
-
-class TorchrunWorker(Worker):
-    """Rank 0 of those that torchrun has started; it stays as long as the sweep's process.
-
-    The others are here but once, so no other process can take its place.
-    """
-
-    ready = False
-
-    def is_ready(self) -> bool:
-        """Return whether all ranks have met."""
-        if not self.alive:
-            raise UserError(f"the ranks have ended with the last cell: {GO_ON}")
-        self.ready = self.ready or super().is_ready()
-        return self.ready
-
-    def end(self) -> None:
-        """Stay for the next round of cells."""
-
-
-@cache
-def torchrun_worker(options: Options) -> TorchrunWorker:
-    return TorchrunWorker(options, 1)
-
-
-@contextmanager
-def torchrun(options: Options) -> Iterator[None]:
-    """Keep the ranks that torchrun has started, if it has, and let them end with the block."""
-    worker = torchrun_worker(options) if launched() else None
-    try:
-        yield
-    finally:
-        if worker:
-            Worker.end(worker)
 
 
 def ending(code: int) -> str:

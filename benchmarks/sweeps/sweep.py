@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -34,7 +34,6 @@ from contrastbench.benchmarks.sweeps.process import (
     Worker,
     ran_out,
     slots,
-    torchrun_worker,
 )
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, plural, printable
@@ -67,11 +66,12 @@ def run_plan(
     claims.remove_dead_claims(options.results / "claims")
     failures, tried = list[Failure](), set[tuple[str, int]]()
     before = done_cells(plan.tasks(), options.results)
-    while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
-        if not tried:
-            check_writable(options.results)
-        tried |= {task.key for task in tasks}
-        failures += Sweep(tasks, options, jobs, per_device).run()
+    with closing(Sweep(options, jobs, per_device)) as sweep:
+        while tasks := [task for task in to_run(plan.tasks()) if task.key not in tried]:
+            if not tried:
+                check_writable(options.results)
+            tried |= {task.key for task in tasks}
+            failures += sweep.run(tasks)
     work, reported = plan.tasks(), {failure.task.key for failure in failures}
     failures += [
         Failure(task, "diverged in an earlier run")
@@ -164,29 +164,33 @@ class Waiting:
 
 
 class Sweep:
-    """Runs tasks; of failures it makes a list."""
+    """Runs tasks, in one round after another; of failures it makes lists."""
 
-    def __init__(
-        self, tasks: Iterable[Task], options: Options, jobs: int, per_device: bool = False
-    ) -> None:
+    def __init__(self, options: Options, jobs: int, per_device: bool = False) -> None:
         self.options = options
-        self.slots = slots(options.device, jobs, per_device, options.devices)
-        parts = (some for _, some in groupby(tasks, lambda task: (own_code(task), data_of(task))))
-        self.waiting = [Waiting(task, k) for k, some in enumerate(parts) for task in some]
-        self.taken = set[int]()  # groups of which a worker has had a task
-        self.failures: list[Failure] = []
-        self.short: list[Task] = []  # of memory, beside others
+        self.all_slots = slots(options.device, jobs, per_device, options.devices)
+        self.ranks: Worker | None = None  # of torchrun, here but once: they stay for all rounds
         self.refused = dict[str, str]()  # what is known to be impossible, by its scope
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
         self.stopped = False
         self.unwritten = ""  # why the disk did not take a record
 
-    def run(self) -> list[Failure]:
+    def begin(self, tasks: Iterable[Task]) -> None:
+        """Begin a round."""
+        parts = (some for _, some in groupby(tasks, lambda task: (own_code(task), data_of(task))))
+        self.waiting = [Waiting(task, k) for k, some in enumerate(parts) for task in some]
+        self.taken = set[int]()  # groups of which a worker has had a task
+        self.slots: list[str] = self.all_slots
+        self.failures: list[Failure] = []
+        self.short: list[Task] = []  # of memory, beside others
+
+    def run(self, tasks: Iterable[Task]) -> list[Failure]:
         """Run everything; interrupted, the workers are asked to write their checkpoints and end.
 
         Where the disk does not take a record, cells in work are finished and no other begun.
         """
+        self.begin(tasks)
         self.serve_all()
         if self.short:
             log_line(f"cells out of memory: {len(self.short)}, once more, each alone on its device")
@@ -237,8 +241,7 @@ class Sweep:
                 elif reply["status"] != "unwritten":
                     self.take(task, reply, progress)
         finally:
-            if worker:
-                worker.end()
+            self.release(worker)
 
     def take(self, task: Task, reply: Reply, progress: Progress) -> None:
         """Note what became of a task, and say it unless the worker was asked to end."""
@@ -295,7 +298,7 @@ class Sweep:
     def hired(self, worker: Worker | None, device: str, code: tuple[str, ...]) -> Worker:
         """Return the worker, or a new one if it has ended or has run other code from outside."""
         if worker and not (worker.alive and worker.code == code):
-            worker.end()
+            self.release(worker)
             worker = None
         worker = worker or self.start(device)
         if worker.code not in (None, code):
@@ -305,20 +308,35 @@ class Sweep:
 
     def start(self, device: str) -> Worker:
         """A worker on the device, which a stop will reach."""
+        if self.ranks:
+            if self.ranks.alive:
+                return self.ranks
+            raise UserError(f"the ranks have ended with the last cell: {GO_ON}")
         for _ in range(MAX_STARTS):
             with self.lock:
                 if self.stopped:
                     raise UserError("stopped")
-                options = replace(self.options, device=device)
-                new = torchrun_worker(options) if launched() else Worker(options, len(self.slots))
+                new = Worker(replace(self.options, device=device), len(self.slots))
                 self.workers.append(new)
             if new.is_ready():
+                self.ranks = new if launched() else None
                 return new
             said = new.last_words()
             new.end()
-            if new.process.returncode >= 0:  # it ended by itself, and so would the next one
+            # it ended by itself, and so would the next one
+            if new.process.returncode >= 0 or launched():
                 break
         raise UserError(f"no worker process can be started: {said}")
+
+    def release(self, worker: Worker | None) -> None:
+        """Let a worker end, unless no other could take its place."""
+        if worker and worker is not self.ranks:
+            worker.end()
+
+    def close(self) -> None:
+        """Let the ranks of torchrun end, if there are any."""
+        if self.ranks:
+            self.ranks.end()
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
         """End all workers, one way or the other."""

@@ -4,7 +4,7 @@ import json
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.reproduction import Outcome, Spread
 from contrastbench.benchmarks.sweeps import process, sweep
 from contrastbench.benchmarks.sweeps.plan import Task
-from contrastbench.benchmarks.sweeps.process import Worker
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep
 from contrastbench.domains.graph.domain import GraphDomain
 from contrastbench.errors import UserError
@@ -54,7 +53,8 @@ def tasks(seeds: int = 1) -> list[Task]:
 
 def swept(results: Path, devices: int, jobs: int = 1, seeds: int = 1) -> list[Failure]:
     options = Options(results, device="cpu", devices=devices)
-    return Sweep(tasks(seeds), options, jobs).run()
+    with closing(Sweep(options, jobs)) as sweep:
+        return sweep.run(tasks(seeds))
 
 
 def record(results: Path, seed: int = 0) -> dict[str, Any]:
@@ -190,13 +190,11 @@ def test_ranks_of_torchrun_are_one_worker_for_all_rounds_and_are_not_replaced(
     monkeypatch.setattr(process, "COMMAND", [sys.executable, "-c", code])
     for module in (process, sweep):
         monkeypatch.setattr(module, "launched", lambda: True)
-    process.torchrun_worker.cache_clear()
-    options = Options(tmp_path, device="cpu")
-    for seed in (0, 2):
-        assert Sweep([tasks(3)[seed]], options, 1).run() == []
-    with pytest.raises(UserError, match="the ranks have ended with the last cell: the same"):
-        Sweep(tasks(3)[1:], options, 1).run()
-    Worker.end(process.torchrun_worker(options))
+    with closing(Sweep(Options(tmp_path, device="cpu"), 1)) as torchruns:
+        for seed in (0, 2):
+            assert torchruns.run([tasks(3)[seed]]) == []
+        with pytest.raises(UserError, match="the ranks have ended with the last cell: the same"):
+            torchruns.run(tasks(3)[1:])
     assert "seed 1: failed: no" in capsys.readouterr().err
 
 

@@ -37,8 +37,8 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
     """Publish made-up records, whose scores the key decides, in place of trainings."""
     runs = Counter[tuple[str, int]]()
 
-    def run(self: Sweep) -> list[Failure]:
-        for task in [item.task for item in self.waiting]:
+    def run(self: Sweep, tasks: list[Task]) -> list[Failure]:
+        for task in tasks:
             runs[task.key] += 1
             publish(self.options.results, task)
         return []

@@ -46,7 +46,7 @@ def tasks(*losses: str, dataset: str = "motifs", seeds: int = 2, **params: float
 
 
 def run(work: list[Task], results: Path, jobs: int = 1) -> list[Failure]:
-    return Sweep(work, Options(results), jobs).run()
+    return Sweep(Options(results), jobs).run(work)
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_the_number_of_jobs_changes_no_number(tmp_path: Path) -> None:
     for jobs in (1, 3):
         results = tmp_path / str(jobs)
         options = Options(results, device="cpu")
-        assert Sweep(work, options, jobs).run() == []
+        assert Sweep(options, jobs).run(work) == []
         records = [task.experiment.ok_by_seed(results)[task.seed] for task in work]
         found.append([(r["metrics"], r["details"]["loss_by_epoch"]) for r in records])
     assert found[0] == found[1]
@@ -375,7 +375,8 @@ def test_cells_of_one_data_set_stand_together() -> None:
 
 def test_a_worker_keeps_to_the_data_that_it_has_read(tmp_path: Path) -> None:
     """Another begins with data that nobody reads, and helps where there are none."""
-    sweep = Sweep([t for d in "abc" for t in tasks("infonce", dataset=d)], Options(tmp_path), 2)
+    sweep = Sweep(Options(tmp_path), 2)
+    sweep.begin(t for d in "abc" for t in tasks("infonce", dataset=d))
     one = other = None
     found = ""
     while sweep.waiting:
@@ -407,7 +408,7 @@ def test_data_that_code_makes_are_code_from_outside_too() -> None:
 def test_ranks_of_torchrun_run_no_second_loss_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = Sweep([], Options(tmp_path), 1)
+    sweep = Sweep(Options(tmp_path), 1)
     ranks = SimpleNamespace(alive=True, code=None, end=lambda: None)
     monkeypatch.setattr(sweep, "start", lambda _: ranks)
     assert sweep.hired(None, "cpu", ("a.py:A",)) is ranks
