@@ -13,7 +13,6 @@ from contrastbench.benchmarks.tables.resolved import decide, resolve
 from contrastbench.benchmarks.tables.schema import Setting
 from contrastbench.benchmarks.tables.searches import Choice
 from contrastbench.benchmarks.tables.table import Selection
-from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from made_records import made
 
@@ -162,20 +161,6 @@ def test_what_joins_a_quick_part_has_the_setting_of_the_baseline(
     assert decide(*asked).choice.settings == [best]
     listed = next(row for row in table.rows if row.name == "adnce")
     assert not listed.beside, "a row of the suite keeps its own search"
-
-
-@pytest.mark.parametrize(
-    ("asked", "quick", "said"),
-    [
-        ("2-4", True, r"seeds \[3, 4\] are not in mine-quick: give some of"),
-        ("4-5", False, r"seeds \[5\] are not in mine: give some of \[0, 1, 2, 3"),
-    ],
-)
-def test_a_suite_and_its_quick_part_have_no_other_seeds(
-    asked: str, quick: bool, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=said):
-        make_plan(sweep(tmp_path), [], asked, False, None, tmp_path, quick=quick)
 
 
 def test_no_loss_of_a_suite_is_judged_by_more_seeds_than_others(tmp_path: Path) -> None:

@@ -266,20 +266,12 @@ def test_a_statement_on_recipes_is_of_the_tables_own_domain(tmp_path: Path) -> N
 
 
 def test_a_wrong_shared_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"small\.yaml:\d+: unknown protocol 'graph'.*graphcl"):
-        table(tmp_path, protocol={"use": ["graph"]})
     shared(tmp_path, "mine", domain="graph", facts=[{"from": "paper (1)", "recipe": {"epoch": 1}}])
     with pytest.raises(UserError, match=r"mine\.yaml:\d+: unknown recipe key .* 'epoch'"):
         table(tmp_path, protocol={"use": ["mine"]})
     shared(tmp_path, "mine", domain="grap", facts=[])
     with pytest.raises(UserError, match=r"mine\.yaml:\d+: unknown domain 'grap'"):
         table(tmp_path, protocol={"use": ["mine"]})
-
-
-def test_a_mark_on_a_key_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    row = {**TABLE["rows"][1], "params_from": {"paper (1)": ["mu"]}}
-    with pytest.raises(UserError, match=r"small\.yaml:\d+: unknown key to mark 'mu'"):
-        table(tmp_path, rows=[row])
 
 
 def test_the_report_groups_places(tmp_path: Path) -> None:

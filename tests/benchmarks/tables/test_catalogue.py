@@ -55,12 +55,6 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         catalogue.find_table(str(tmp_path / "adnce-table5.yaml"))
 
 
-def test_a_quick_part_is_named_by_an_option() -> None:
-    for name in ("standard", "standard-4"):
-        with pytest.raises(UserError, match=f"unknown table '{name}-quick': .* is {name} --quick"):
-            load_table(f"{name}-quick")
-
-
 PINNED = Path(__file__).parent / "released"  # a JSON file for each version, for ever
 VERSIONS = sorted(path.stem for path in PINNED.glob("*.json"))
 

@@ -213,20 +213,6 @@ def test_a_record_without_a_validation_score_is_named(tmp_path: Path) -> None:
         resolve(TABLE, "validation", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("change", "selection", "message"),
-    [
-        ({}, "valid", "unknown selection 'valid': did you mean 'validation'"),
-        ({"rows": [DEFAULT]}, "validation", "small declares no grid to choose from"),
-        ({"sweep": True}, "paper", "small has no published.*leave --selection out"),
-    ],
-)
-def test_what_cannot_be_selected_is_named(change: dict, selection: str, message: str) -> None:
-    table = TABLE.model_copy(update=change)
-    with pytest.raises(UserError, match=message):
-        table.checked_selection(selection, table.seeds)
-
-
 @pytest.mark.parametrize("name", ["adnce-table5", "adnce-table10"])
 def test_grids_of_the_paper_hold_what_it_chose(name: str) -> None:
     """ADNCE's Table 9: IMDB-B's temperature is 0.50 there, 0.55 in the README and here."""

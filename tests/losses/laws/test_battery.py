@@ -1,7 +1,6 @@
 """The battery on every registered loss."""
 
 import os
-import re
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 import wrong_losses
 from cases import NAMES, SUM, random_params
-from contrastbench.losses import LOSSES, Contrast, Loss, UserError, ViewLoss, get_loss
+from contrastbench.losses import LOSSES, Contrast, Loss, ViewLoss, get_loss
 from contrastbench.losses.laws import LAWS, battery, check_loss, interface, invariances, precision
 from contrastbench.losses.laws.battery import Law, run_law
 from contrastbench.losses.laws.random_contrasts import with_sample_numbers
@@ -131,23 +130,6 @@ def test_a_declined_law_is_not_run_and_its_reason_is_shown(
     assert [result for result in results if not result.passed] == []
     (declined,) = [result for result in results if result.word == "declined"]
     assert (declined.name, declined.detail) == ("repeated anchors", "a sum, as printed")
-
-
-@pytest.mark.parametrize(
-    ("laws", "said"),
-    [
-        ('{"repeated anchor": "a sum"}', "did you mean 'repeated anchors'"),
-        ('{"repeated anchors": " "}', "give the reason for 'repeated anchors' as text"),
-        ('{"repeated anchors": None}', "give the reason for 'repeated anchors' as text"),
-        ('["repeated anchors"]', 'write {"LAW": "REASON"}'),
-    ],
-)
-def test_a_law_is_declined_by_its_name_and_with_a_reason(
-    tmp_path: Path, laws: str, said: str
-) -> None:
-    (tmp_path / "mine.py").write_text(DECLINES.replace("{}", laws))
-    with pytest.raises(UserError, match=re.escape(said)):
-        check_loss(f"{tmp_path / 'mine.py'}:Mine")
 
 
 def test_an_exit_within_a_loss_is_a_failed_check_and_sigterm_is_not() -> None:
