@@ -1,7 +1,6 @@
 """What each reader and command refuses, by the table `refused.yaml`, is one line that says why."""
 
 import gzip
-import io
 import os
 import shlex
 import subprocess
@@ -16,7 +15,6 @@ import yaml
 
 import made_images
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.domains import saved
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph.own import load_own_graphs
 from contrastbench.domains.image.data import decode
@@ -137,9 +135,6 @@ def test_what_was_once_taken_wrongly_is_said(
     assert SAID[name] in said
 
 
-ROWS = "".join(f"{k},{('red', 'blue')[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(40))
-
-
 def table(name: str) -> str:
     read_unchanged.cache_clear()
     return tables.load_rows(name, "y")[1]
@@ -154,16 +149,6 @@ def test_a_packed_csv_of_too_many_bytes_is_refused(
     monkeypatch.setattr(pd, "read_csv", lambda *_, **__: pytest.fail("it is not read"))
     with pytest.raises(UserError, match=r"bomb\.csv\.gz unpacks to more than"):
         table(f"csv:{path}")
-
-
-def test_a_parquet_file_of_too_many_rows_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "t.parquet"
-    pd.read_csv(io.StringIO("a,colour,y\n" + ROWS)).to_parquet(path)
-    monkeypatch.setattr(saved, "MAX_NUMBERS", 100)
-    with pytest.raises(UserError, match=r"t\.parquet is too large \(40 rows of 3 columns\)"):
-        table(f"parquet:{path}")
 
 
 def folder(root: Path) -> str:

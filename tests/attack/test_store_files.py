@@ -7,7 +7,6 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,23 +83,6 @@ def test_a_damaged_checkpoint(
     assert len(capsys.readouterr().err.splitlines()) == known
     assert checkpoints.read_checkpoint(path)
     found(f"store: a checkpoint cut at {size} bytes, {times(300)} bits flipped: 0 silent")
-
-
-def test_a_damaged_download(
-    ram: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[[str], None]
-) -> None:
-    monkeypatch.setattr(download, "cache_folder", lambda: ram)
-    path = ram / "MUTAG.zip"
-    path.write_bytes(dice("bytes").randbytes(2000))
-    dataset = replace(DATASETS["MUTAG"], sha256=download.file_sha256(path))
-    assert download.file_state(dataset)[0] == "downloaded, sha256 verified"
-    for _ in every_damage(path, "download"):
-        assert download.file_state(dataset)[0] == f"DAMAGED: delete {path}"
-    path.write_bytes(b"damaged")
-    gone = replace(dataset, url="http://127.0.0.1:9/MUTAG.zip")
-    with pytest.raises(UserError, match=r"cannot download .*MUTAG\.zip \(ConnectionError\)"):
-        download.fetch_file(gone)
-    found(f"store: a download cut at 2000 bytes, {times(300)} bits flipped: 0 silent")
 
 
 @contextmanager
