@@ -5,12 +5,12 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 import platformdirs
 
@@ -141,30 +141,25 @@ def hurried(ask: Callable[[], T], came: Callable[[], int] = lambda: 0) -> T:
     Raises:
         TooSlow: fewer came; what comes later is not waited for.
     """
-    answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+    answered: Future[T] = Future()
 
-    def answer() -> None:
+    def answer(future: Future[T]) -> None:
         try:
-            answers.put((ask(), None))
+            future.set_result(ask())
         except BaseException as error:
-            answers.put((None, error))
+            future.set_exception(error)
+            del future  # which this frame, the error's own, would hold: sockets are closed with it
 
-    Thread(target=answer, daemon=True).start()
+    Thread(target=answer, args=[answered], daemon=True).start()
     before = 0
-    while True:
-        try:
-            found, error = answers.get(timeout=RATE_SECONDS)
-        except Empty:
-            if came() - before < LEAST_RATE * RATE_SECONDS:
-                raise TooSlow from None
-            before = came()
-            continue
-        if error:
-            try:
-                raise error
-            finally:
-                del error  # whose frames hold this one: sockets are closed with them
-        return cast(T, found)
+    while not wait([answered], RATE_SECONDS).done:
+        if came() - before < LEAST_RATE * RATE_SECONDS:
+            raise TooSlow
+        before = came()
+    try:
+        return answered.result()
+    finally:
+        del answered  # for the same reason
 
 
 def hub_sha256(dataset: Dataset, fix: str) -> str:

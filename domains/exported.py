@@ -64,14 +64,19 @@ def write_tensors(
 def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     from safetensors.torch import load_file
 
-    if not (folder / CONFIG).is_file():
-        raise no_export(folder)
+    config = config_of(folder)
     with reading(folder, EXPORT_FIX):
-        config = json.loads(contents(folder / CONFIG))
         other = domain_in(config)
         fault = f" is an encoder of domain {other}, not {domain}: give --domain {other}"
         refuse(folder, (other != domain, fault))
         return load_file(folder / EXPORTED_WEIGHTS), config
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    if not (folder / CONFIG).is_file():
+        raise no_export(folder)
+    with reading(folder, EXPORT_FIX):
+        return dict(json.loads(contents(folder / CONFIG)))
 
 
 def no_export(name: object, others: str = "") -> UserError:
@@ -81,13 +86,12 @@ def no_export(name: object, others: str = "") -> UserError:
 
 def domain_of(name: str) -> str:
     """Return the domain of an exported encoder, or the one that knows encoders by name."""
-    path = Path(name) / CONFIG
-    if not path.is_file():
-        if ":" not in name:
-            raise no_export(name, ", or torchvision:resnet50")
-        return next(domain for domain, about in loaded_declarations().items() if about.names)
-    with reading(path.parent, EXPORT_FIX):
-        return domain_in(json.loads(contents(path)))
+    if (Path(name) / CONFIG).is_file():
+        with reading(name, EXPORT_FIX):
+            return domain_in(config_of(Path(name)))
+    if ":" not in name:
+        raise no_export(name, ", or torchvision:resnet50")
+    return next(domain for domain, about in loaded_declarations().items() if about.names)
 
 
 def domain_in(config: Mapping[str, Any]) -> str:
@@ -98,11 +102,9 @@ def domain_in(config: Mapping[str, Any]) -> str:
 
 def seed_of(name: str) -> int:
     """Return the seed by which a training drew its parts; 0 where the export has none."""
-    path = Path(name) / CONFIG
-    if not path.is_file():
-        return 0
-    with reading(path.parent, EXPORT_FIX):
-        seed = int(json.loads(contents(path)).get("seed", 0))
+    config = config_of(Path(name)) if (Path(name) / CONFIG).is_file() else {}
+    with reading(name, EXPORT_FIX):
+        seed = int(config.get("seed", 0))
         if not 0 <= seed < 2**32:  # no generator takes another
             raise ValueError(f"seed {seed}")
         return seed

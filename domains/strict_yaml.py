@@ -110,15 +110,11 @@ class Document:
             raise self.wrong_at(where, validation_message(same, where, model)) from None
 
     def wrong_at(self, where: list[int | str], what: object) -> UserError:
-        return UserError(f"{self.path}:{line_of(self.node, where)}: {what}")
+        return UserError(f"{self.path}:{place_in(self.node, where)[1]}: {what}")
 
     def text(self, where: list[int | str]) -> str:
-        node: Any = self.node
-        for part in where:
-            keyed = isinstance(node, yaml.MappingNode)
-            parts = {key.value: value for key, value in node.value} if keyed else node.value
-            node = parts[part]
-        return str(node.value)
+        node, _ = place_in(self.node, where)
+        return str(node and node.value)
 
     @contextmanager
     def at(self, *where: int | str) -> Iterator[None]:
@@ -207,7 +203,8 @@ def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:
     return ConstructorError(problem=fault, problem_mark=node.start_mark)
 
 
-def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
+def place_in(node: yaml.Node | None, where: list[int | str]) -> tuple[yaml.Node | None, int]:
+    """Return the node of a part of a file and its line; of what lacks, what should hold it."""
     line = node.start_mark.line + 1 if node else 1
     for part in where:
         if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
@@ -218,7 +215,7 @@ def line_of(node: yaml.Node | None, where: list[int | str]) -> int:
             if pair is None:
                 break
             line, node = pair[0].start_mark.line + 1, pair[1]
-    return line
+    return node, line
 
 
 def keys_beside(model: "type[BaseModel]", where: list[int | str]) -> list[str]:

@@ -23,9 +23,6 @@ class Maxout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.unflatten(1, (self.sets, -1)).amax(dim=1)
 
-    def extra_repr(self) -> str:
-        return f"sets={self.sets}"
-
 
 def perceptron(widths: Sequence[int], batch_norm: bool, maxout: int) -> nn.Sequential:
     """Layers of those widths, inputs first; the last is linear with maxout if it has sets."""

@@ -100,27 +100,17 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(16, cpu_count()), thread_name_prefix="decode")
 
 
-def begin_decoding(work: Callable[[int], None], count: int) -> Callable[[], None]:
-    """Have threads do the work for 0, 1, ... count - 1.
+def begin_decoding(work: Callable[[int], None], count: int) -> Iterator[None]:
+    """Have threads do the work for 0, 1, ... count - 1; whoever goes through it waits for them.
 
-    What is returned waits for them, and raises the first error in order.
+    The first error in order, or Ctrl-C, is raised there, and no thread begins more of it.
     """
 
     def some(start: int) -> None:
         for number in range(start, min(start + IMAGES_PER_THREAD, count)):
             work(number)
 
-    begun = [pool().submit(some, start) for start in range(0, count, IMAGES_PER_THREAD)]
-
-    def wait() -> None:
-        try:
-            for part in begun:
-                part.result()
-        except BaseException:  # an error, or Ctrl-C
-            cancel_decoding()
-            raise
-
-    return wait
+    return pool().map(some, range(0, count, IMAGES_PER_THREAD))
 
 
 def cancel_decoding() -> None:

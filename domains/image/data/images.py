@@ -165,10 +165,11 @@ class ImageFiles:
                 for array, picture in zip(arrays, work(names[k], k), strict=True):
                     array[k] = picture.numpy()
 
-        wait = decode.begin_decoding(fill, len(names))
+        begun = decode.begin_decoding(fill, len(names))
 
         def ready() -> list[Tensor]:
-            wait()
+            for _ in begun:
+                pass
             return [buffer.to(device, non_blocking=True) for buffer in buffers]
 
         return ready
