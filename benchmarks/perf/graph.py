@@ -66,7 +66,7 @@ def evaluation_times(domain: GraphDomain, recipe: GraphRecipe) -> tuple[float, f
         x = domain.model().encoder.eval()(domain.graphs).cpu().numpy()
     y = domain.graphs.y.cpu().numpy()
     start = time.perf_counter()
-    ours = svm_folds(x, y, recipe.folds).accuracy
+    ours = [fold.accuracy for fold in svm_folds(x, y, recipe.folds)]
     middle = time.perf_counter()
     search = GridSearchCV(SVC(), {"C": list(C_GRID)}, cv=INNER_FOLDS)
     draws = StratifiedKFold(recipe.folds, shuffle=True, random_state=0)

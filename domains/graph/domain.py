@@ -261,24 +261,26 @@ def svm_evaluation(
     if y.ndim > 1:
         return task_evaluation(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
     score = svms.svm_folds if svm == "rbf" else svms.linear_folds
-    scores = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
+    scored = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
+    accuracy, inner = [fold.accuracy for fold in scored], [fold.inner for fold in scored]
+    beside = {name: [fold.beside[name] for fold in scored] for name in scored[0].beside}
     return Evaluation(
         {
-            "accuracy": scores.mean,
-            "accuracy_std_over_folds": scores.std,
-            **{name: fmean(folds) for name, folds in scores.others.items()},
+            "accuracy": float(np.mean(accuracy)),
+            "accuracy_std_over_folds": float(np.std(accuracy)),  # which says nothing about seeds
+            **{name: fmean(each) for name, each in beside.items()},
         },
         "accuracy",
         # the folds turn, every graph is in some training part: choices are nested, by `inner`
-        validation=sum(scores.inner) / len(scores.inner),
-        folds=scores.accuracy,
-        inner=scores.inner,
+        validation=sum(inner) / len(inner),
+        folds=accuracy,
+        inner=inner,
         samples={"train": len(y)},
         test_part="folds",
         details={
-            **{"folds_ddof": 0, "folds_n": folds, "C": scores.c},
+            **{"folds_ddof": 0, "folds_n": folds, "C": [fold.c for fold in scored]},
             "largest_class": largest_share(y.cpu().numpy()),
-            "folds_of": scores.others,
+            "folds_of": beside,
         },
     )
 

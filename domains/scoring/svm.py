@@ -4,8 +4,7 @@ scikit-learn is imported where it scores: its import takes as long as torch's, a
 tried every first step by then.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,29 +34,6 @@ class Fold(NamedTuple):
     beside: dict[str, float]  # other metrics
 
 
-@dataclass(frozen=True)
-class FoldScores:
-    """The scores of all held-out folds, in percent."""
-
-    accuracy: list[float]
-    c: list[float]
-    inner: list[float]
-    beside: list[dict[str, float]]
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.accuracy))
-
-    @property
-    def std(self) -> float:
-        """Standard deviation over folds (ddof 0), which says nothing about seeds."""
-        return float(np.std(self.accuracy))
-
-    @property
-    def others(self) -> dict[str, list[float]]:
-        return {name: [fold[name] for fold in self.beside] for name in self.beside[0]}
-
-
 def check_folds(y: Array, folds: int, fix: str = FOLDS_FIX, of: str = "the data") -> None:
     classes, counts = np.unique(y, return_counts=True)
     fault = ": all samples have one class, so nothing can be classified: use other data"
@@ -71,7 +47,7 @@ def check_folds(y: Array, folds: int, fix: str = FOLDS_FIX, of: str = "the data"
 
 def svm_folds(
     x: Array, y: Array, folds: int = 10, seed: int = 0, groups: Groups = ()
-) -> FoldScores:
+) -> list[Fold]:
     """Stratified k-fold accuracy of an RBF SVM whose C is chosen inside each training part.
 
     GraphCL's protocol: features as they are, gamma 1 / (columns * variance of the training part), C
@@ -92,8 +68,8 @@ def svm_folds(
 
     >>> y = np.repeat([0, 1], 10)
     >>> x = y[:, None] + np.arange(20)[:, None] / 100
-    >>> svm_folds(x, y, folds=2).mean
-    100.0
+    >>> [float(fold.accuracy) for fold in svm_folds(x, y, folds=2)]
+    [100.0, 100.0]
     """
     x, y = checked_samples(x, y, folds)
     distance, splits = squared_distances(x), draw_folds(y, folds, seed, groups)
@@ -102,7 +78,7 @@ def svm_folds(
     pool = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
     with small_classes():
         scored = pool(delayed(svm_fold)(x, y, distance, *split, groups) for split in splits)
-        return collected_folds(scored, folds)
+        return [*tracked(scored, "scoring folds", folds)]
 
 
 def svm_part(x: Array, y: Array, train: Array, test: Array, groups: Groups = ()) -> Fold:
@@ -116,11 +92,6 @@ def checked_samples(x: Array, y: Array, folds: int) -> tuple[Array, Array]:
     x = np.asarray(x, dtype=np.float64)
     refuse("", (not np.isfinite(x).all(), "embeddings are not finite: the encoder diverged"))
     return x, np.unique(y, return_inverse=True)[1]
-
-
-def collected_folds(scored: Iterable[Fold], folds: int) -> FoldScores:
-    columns = zip(*tracked(scored, "scoring folds", folds), strict=True)
-    return FoldScores(*(list(column) for column in columns))
 
 
 def squared_distances(x: Array) -> Array:
@@ -177,7 +148,7 @@ def svms(
 
 def linear_folds(
     x: Array, y: Array, folds: int = 10, seed: int = 0, groups: Groups = ()
-) -> FoldScores:
+) -> list[Fold]:
     """Stratified k-fold accuracy of a linear SVM whose C the fold after the tested one chooses.
 
     DASL's scorer (Chen et al. 2024, A.2): eight tenths fit, one chooses, one is tested. Columns are
@@ -187,8 +158,8 @@ def linear_folds(
 
     >>> y = np.repeat([0, 1], 10)
     >>> x = y[:, None] + np.arange(20)[:, None] / 100
-    >>> linear_folds(x, y, folds=5).mean
-    100.0
+    >>> [float(fold.accuracy) for fold in linear_folds(x, y, folds=5)]
+    [100.0, 100.0, 100.0, 100.0, 100.0]
     """
     from contrastbench.domains.scoring.logistic import unconverged
 
@@ -197,7 +168,8 @@ def linear_folds(
     following = [*parts[1:], parts[0]]
     with unconverged():
         pairs = zip(following, parts, strict=True)
-        return collected_folds((linear_fold(x, y, *pair, seed) for pair in pairs), folds)
+        scored = (linear_fold(x, y, *pair, seed) for pair in pairs)
+        return [*tracked(scored, "scoring folds", folds)]
 
 
 def linear_fold(x: Array, y: Array, validation: Array, test: Array, seed: int) -> Fold:
