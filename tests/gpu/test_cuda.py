@@ -56,13 +56,13 @@ def test_files_reach_the_device_as_they_are(
 ) -> None:
     """Through pinned memory, unwaited for, and used at once."""
     pytest.importorskip("PIL")
-    from contrastbench.domains.image.data import files
+    from contrastbench.domains.image.data import images
     from contrastbench.domains.image.data.images import ImageFiles
     from contrastbench.domains.image.data.own import load_images
     from made_images import CPU, folder
 
     expected = load_images(f"folder:{folder(tmp_path, count=40)}", 16, None, CPU)[0].train
-    monkeypatch.setattr(files, "RESIDENT_SHARE", 0.0)
+    monkeypatch.setattr(images, "RESIDENT_SHARE", 0.0)
     found = load_images(f"folder:{tmp_path}", 16, None, device)[0].train
     assert isinstance(found, ImageFiles)
     parts = torch.arange(len(found), device=device).split(8)

@@ -27,7 +27,7 @@ from contrastbench.domains import own
 from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image.data import binaries, digits, matlab, published, transfer_sets
+from contrastbench.domains.image.data import digits, matlab, published, transfer_sets
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.own import read_unchanged
@@ -306,12 +306,12 @@ RAW: dict[str, Raw] = {
     "SMILES": Raw(own_graphs.read_smiles, files({"m.csv": SMILES}), graph("smiles:{}/m.csv")),
     "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
     "CIFAR-10": Raw(
-        binaries.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
+        published.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
     ),
-    "CIFAR-10 unpacked": Raw(binaries.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
-    "CIFAR-10-5k": Raw(binaries.load_cifar, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
-    "FC100": Raw(binaries.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
-    "STL-10": Raw(binaries.load_stl, files(STL), image("STL-10"), "stl10_binary"),
+    "CIFAR-10 unpacked": Raw(published.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
+    "CIFAR-10-5k": Raw(published.load_cifar, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
+    "FC100": Raw(published.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
+    "STL-10": Raw(published.load_stl, files(STL), image("STL-10"), "stl10_binary"),
     "Tiny-ImageNet": Raw(
         published.load_tiny, files(TINY), image("Tiny-ImageNet"), "iny-", whole=False
     ),
@@ -401,7 +401,7 @@ def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
 @contextmanager
 def small() -> Iterator[None]:
     """Sets may be as small as they are here."""
-    records = binaries.binary_records
+    records = published.binary_records
 
     def few_records(raw: bytes, count: int, labels: int) -> Any:
         return records(raw, count // 100, labels)
@@ -427,7 +427,7 @@ def small() -> Iterator[None]:
     few_tables["Higgs-100K"] = replace(few_tables["Higgs-100K"], parts=(40, 10, 20))
 
     with (
-        patch.object(binaries, "binary_records", few_records),
+        patch.object(published, "binary_records", few_records),
         patch.object(matlab, "annotations", in_a_fork),
         patch.object(sentences, "DECLARED_ROWS", {}),
         patch.dict(DATASETS, few_images),

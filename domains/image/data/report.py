@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
-from contrastbench.domains.image.data.files import TESTED_TWICE
-from contrastbench.domains.image.data.images import Images, Split
+from contrastbench.domains.image.data.images import TESTED_TWICE, Images, Split
 from contrastbench.domains.report import Rules, found_by
 from contrastbench.domains.samples import Counted, Samples
 from contrastbench.losses.contrast import unit

@@ -16,8 +16,14 @@ from torchvision import datasets
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
-from contrastbench.domains.image.data.files import Label, Parts, part_of, photographs
-from contrastbench.domains.image.data.images import LoadedImages, Request
+from contrastbench.domains.image.data.images import (
+    Label,
+    LoadedImages,
+    Parts,
+    Request,
+    part_of,
+    photographs,
+)
 from contrastbench.domains.reading import reading
 
 LabelledFiles = list[tuple[str, Label]]

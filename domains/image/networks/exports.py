@@ -15,8 +15,12 @@ from contrastbench.domains import own
 from contrastbench.domains.exported import EXPORT_FIX, Listed, read_export, write_export
 from contrastbench.domains.image.data import decode
 from contrastbench.domains.image.data.datasets import SOURCES
-from contrastbench.domains.image.data.files import MAX_KEPT_SIDE
-from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD, ImageSet
+from contrastbench.domains.image.data.images import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    MAX_KEPT_SIDE,
+    ImageSet,
+)
 from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import IMAGES_AT_ONCE, Model, Preprocessing

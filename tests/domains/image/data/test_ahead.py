@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.image import domain as image_domain
-from contrastbench.domains.image.data import decode, files
+from contrastbench.domains.image.data import decode, images
 from contrastbench.domains.image.data.images import ImageFiles
 from contrastbench.domains.image.domain import ImageDomain
 from contrastbench.domains.image.recipe import PROBES
@@ -23,7 +23,7 @@ RECIPE = {"epochs": 2, "batch_size": 4, "size": 8, "width": 0.0625, "validation"
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "RESIDENT_BYTES", 100)
+    monkeypatch.setattr(images, "RESIDENT_BYTES", 100)
     read_unchanged.cache_clear()
 
 
@@ -116,7 +116,7 @@ def test_sets_in_memory_and_in_files_give_the_same_numbers(
 ) -> None:
     root, found = large(tmp_path), []
     for limit in (1 << 30, 100):
-        monkeypatch.setattr(files, "RESIDENT_BYTES", limit)
+        monkeypatch.setattr(images, "RESIDENT_BYTES", limit)
         read_unchanged.cache_clear()
         one = domain(root)
         assert isinstance(one.splits["train"], ImageFiles) is (limit == 100)

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from contrastbench.domains.image.data import archives, binaries
+from contrastbench.domains.image.data import archives, published
 from contrastbench.domains.image.data.datasets import IMAGENET_100
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, Images
 from contrastbench.domains.image.data.own import load_images
@@ -86,7 +86,7 @@ def test_the_same_content_is_the_same_set_however_it_is_kept(name: str, tmp_path
 
 def test_the_order_is_that_of_the_classes_and_of_the_hashes_of_pixels() -> None:
     pixels, labels = torch.from_numpy(noise(20, 3, 2, 2)), torch.arange(20) % 3
-    ordered, classes = binaries.canonical_order(pixels, labels)
+    ordered, classes = published.canonical_order(pixels, labels)
     keys = [
         (int(label), hashlib.sha256(bytes(image.flatten().tolist())).hexdigest())
         for image, label in zip(ordered, classes, strict=True)
