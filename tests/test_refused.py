@@ -22,7 +22,7 @@ from contrastbench.domains.image.data import own as data
 from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence.data import read_corpus
-from contrastbench.domains.sentence.domain import read_any
+from contrastbench.domains.sentence.own import read_any
 from contrastbench.domains.strict_yaml import read_yaml
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import separated

@@ -18,9 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.distributed import gather, own_rows, world
-from contrastbench.domains import own as owned
 from contrastbench.domains.base import Domain, Evaluation
-from contrastbench.domains.declaration import reader_of
 from contrastbench.domains.model import pair_views
 from contrastbench.domains.random import generator, seed_torch
 from contrastbench.domains.reading import refuse
@@ -29,7 +27,7 @@ from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import SentenceRecipe, exports, graded, own, scoring, transfer
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_of, without_sentences
-from contrastbench.domains.sentence.datasets import CORPORA, DATASETS, SOURCES
+from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
 from contrastbench.domains.sentence.encoder import (
     Embeddings,
     Head,
@@ -42,7 +40,6 @@ from contrastbench.domains.sentence.encoder import (
     token_ids,
 )
 from contrastbench.domains.sentence.report import sentence_samples
-from contrastbench.domains.sentence.scored import ScoredSets
 from contrastbench.losses.contrast import Contrast, against, indexed
 
 CAPTURED = ("bert", "roberta")  # whose steps launch the same kernels each time
@@ -87,7 +84,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
     def read(self) -> None:
         recipe = self.recipe
         self.about = DATASETS.get(self.dataset)  # None: the set is the user's own
-        self.scored = read_any(self.dataset, self.data_root)
+        self.scored = own.read_any(self.dataset, self.data_root)
         if recipe.limit is not None and self.about and self.about.url:
             self.scored = self.scored.few(recipe.limit)  # a smoke test is scored on few, too
         if recipe.encoder == "tiny":
@@ -126,14 +123,14 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         """
         name, root = self.recipe.corpus, self.data_root
         others = {*self.recipe.scored_sets} - {self.dataset}
-        compared = [s for other in sorted(others) for s in read_any(other, root).compared]
+        compared = [s for other in sorted(others) for s in own.read_any(other, root).compared]
         if self.scored.corpus and not self.recipe.names_corpus:
             mine = [] if self.about else self.scored.compared
             return without_sentences(self.scored.corpus(), [*compared, *mine])
         if name in CORPORA and name not in DATASETS and self.about:
             return read_corpus(name, root)
         if name in DATASETS and name in CORPORA:
-            corpus = read_any(name, root).corpus
+            corpus = own.read_any(name, root).corpus
             assert corpus, "it is declared as a corpus"
             found = corpus()
         elif name.startswith("hf:"):
@@ -323,16 +320,6 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
             result = scoring.evaluate_correlations(embeddings, self.scored.sets, self.recipe.whiten)
         result.details.update(embeddings.odd, pooler=self.recipe.pooler)
         return result
-
-
-ADAPTER: owned.Adapter[ScoredSets] = owned.Adapter(
-    "sentence",
-    DATASETS,
-    SOURCES,
-    own.read_own,
-    lambda name, root: reader_of(__package__, DATASETS[name])(DATASETS[name], root),
-)
-read_any = ADAPTER.read
 
 
 def two_of_each(rows: list[list[str]], rng: torch.Generator) -> list[tuple[str, str]]:

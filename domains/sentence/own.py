@@ -1,4 +1,4 @@
-"""Sentences that users bring: pairs with scores to score on, and lines to train on.
+"""Sentences by name: what declared sets score, and what users bring, to score or to train on.
 
 Pairs are two files, whose first chooses the model and whose second is reported, or one, of which a
 seeded fifth, the same for every run, chooses. Splits of `datasets` stand for two files. A file of
@@ -7,7 +7,8 @@ rows without scores trains, chooses and reports: each sentence is to find anothe
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,106 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from contrastbench.domains import own, saved
+from contrastbench.domains.declaration import reader_of
+from contrastbench.domains.download import local_file, obtain
 from contrastbench.domains.reading import is_number, reading, refuse
+from contrastbench.domains.sentence import data, graded, transfer
 from contrastbench.domains.sentence.data import Corpus, lines_of, named_columns, scored_pairs
-from contrastbench.domains.sentence.scored import HELD_OUT_ROWS, ScoredSets
+from contrastbench.domains.sentence.datasets import DATASETS, SOURCES, SentenceDataset
 from contrastbench.domains.sentence.scoring import CaptionRows, Captions
+from contrastbench.domains.sentence.transfer import TransferTask
 
 if TYPE_CHECKING:
     import datasets
+
+HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose
+
+
+@dataclass(frozen=True)
+class ScoredSets:
+    """The sets of a dataset, their hash, and the dataset's own training sentences."""
+
+    sha256: str
+    dev: data.Pairs | None = None  # pairs that choose the model
+    sets: dict[str, list[data.Pairs]] = field(default_factory=dict)
+    tasks: list[TransferTask] = field(default_factory=list)
+    captions: Captions | None = None
+    corpus: Callable[[], data.Corpus] | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)  # on reading
+
+    @property
+    def compared(self) -> Iterator[str]:
+        for part in chain([self.dev] if self.dev else [], *self.sets.values()):
+            yield from part.first
+            yield from part.second
+        if self.captions:
+            yield from chain(*self.captions.dev, *self.captions.test)
+
+    def few(self, limit: int) -> "ScoredSets":
+        """Return few of each set, for a smoke test: they are other data."""
+        return replace(
+            self,
+            sha256=hashlib.sha256(f"{self.sha256} few {limit}".encode()).hexdigest(),
+            dev=self.dev and self.dev.few(limit),
+            sets={name: [part.few(limit) for part in some] for name, some in self.sets.items()},
+            tasks=[task.few(limit) for task in self.tasks],
+            captions=self.captions and self.captions.few(limit),
+        )
+
+
+def read_graded(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    dev, sets = graded.graded_pairs("dev"), {about.name: [graded.graded_pairs("test")]}
+    digest = hashlib.sha256(repr((dev, sets)).encode()).hexdigest()
+    return ScoredSets(
+        digest, dev, sets, corpus=lambda: data.sentences_of(about.name, graded.training_sentences())
+    )
+
+
+def read_sts(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    files, dev = dev_pairs(about, data_root)
+    sets = data.sts_sets(files)
+    return ScoredSets(files.sha256.hexdigest(), dev, sets)
+
+
+def read_transfer(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    files, dev = dev_pairs(about, data_root)
+    tasks = transfer.tasks(files)
+    return ScoredSets(files.sha256.hexdigest(), dev, tasks=tasks)
+
+
+def dev_pairs(about: SentenceDataset, data_root: Path | None) -> tuple[data.TextFiles, data.Pairs]:
+    """Open SentEval's files, and read the pairs that choose the model first."""
+    files = data.TextFiles(data.senteval_path(about, data_root))
+    dev = data.stsb_pairs(files, "dev")
+    data.check_size(files.root, "STSB dev", len(dev))
+    return files, dev
+
+
+def read_captions(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    """Read Multi30k's captions from one file, or from the five files that it is made of."""
+    whole = local_file(about, data_root)
+    paths = [whole] if whole else [obtain(file, data_root) for file in about.files]
+    every = data.rows_of(whole, data.lines_of(whole)) if whole else data.side_by_side(paths)
+    files = ", ".join(map(str, paths))
+    another = every.sha256 != about.content
+    refuse("not Multi30k's captions", (another, f" (their content is another): remove {files}"))
+    return last_held_out(every)
+
+
+def read_pairs(about: SentenceDataset, data_root: Path | None) -> ScoredSets:
+    """Read pairs whose first sentence is to find the second, most of them to train on."""
+    path = obtain(about, data_root)
+    return last_held_out(data.rows_of(path, data.lines_of(path)), search=True)
+
+
+def last_held_out(every: data.Corpus, search: bool = False) -> ScoredSets:
+    """Hold out the last rows, and as many before them; the others are the corpus."""
+    rows, last = every.rows, len(every.rows) - HELD_OUT_ROWS
+    first = last - HELD_OUT_ROWS
+    train = every._replace(rows=rows[:first])
+    held = Captions(train, rows[first:last], rows[last:], search)
+    return ScoredSets(train.sha256, captions=held, corpus=lambda: train)
+
 
 PAIR_COLUMNS = ("sentence1", "sentence2", "score")
 PAIR_NAMES = ", ".join(PAIR_COLUMNS)
@@ -122,7 +216,7 @@ def joined(rows: CaptionRows) -> CaptionRows:
     return [*groups.values()]
 
 
-def read_pairs(path: Path) -> list[Placed]:
+def placed_pairs(path: Path) -> list[Placed]:
     lines = enumerate(lines_of(path), 1)
     rows = [(f"{path} line {number}", line.split("\t")) for number, line in lines if line]
     header = rows[0][1] if rows else []
@@ -179,7 +273,7 @@ def split_columns(what: str, part: "datasets.Dataset") -> list[Placed]:
 
 
 READERS: dict[str, Callable[[str, Path | None], OwnPairs]] = {
-    "pairs": lambda what, root: ([*map(read_pairs, own.comma_files(what, root))], {}),
+    "pairs": lambda what, root: ([*map(placed_pairs, own.comma_files(what, root))], {}),
     "hf": read_saved,
 }
 
@@ -195,3 +289,13 @@ def saved_texts(what: str, data_root: Path | None) -> list[str]:
         names = [name for name in TEXTS if name in part.column_names]
         refuse(f"hf:{what}", (not names, " has no column text or sentence to train on"))
         return [str(text or "") for text in part.data.column(names[0]).to_pylist()]
+
+
+ADAPTER: own.Adapter[ScoredSets] = own.Adapter(
+    "sentence",
+    DATASETS,
+    SOURCES,
+    read_own,
+    lambda name, root: reader_of(__package__, DATASETS[name])(DATASETS[name], root),
+)
+read_any = ADAPTER.read

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from contrastbench.domains.report import NO_CLASS, Shares, by_share
 from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.sentence.data import Corpus, words_of
-from contrastbench.domains.sentence.scored import ScoredSets
+from contrastbench.domains.sentence.own import ScoredSets
 from contrastbench.domains.sentence.scoring import golds
 
 Encoded = Callable[[list[str]], Sequence[Hashable]]  # what an encoder sees of sentences

@@ -33,7 +33,7 @@ from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.own import read_unchanged
 from contrastbench.domains.sentence import data as sentences
 from contrastbench.domains.sentence import own as own_sentences
-from contrastbench.domains.sentence.domain import read_any
+from contrastbench.domains.sentence.own import read_any
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
 from contrastbench.domains.tabular import frames

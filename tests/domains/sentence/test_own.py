@@ -11,8 +11,8 @@ import torch
 from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus, sentences_of
-from contrastbench.domains.sentence.domain import read_any
 from contrastbench.domains.sentence.graded import graded_pairs, spell
+from contrastbench.domains.sentence.own import read_any
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.domains.sentence.scoring import spearman
 from contrastbench.losses import UserError

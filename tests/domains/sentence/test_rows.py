@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contrastbench.domains.download import whereabouts
-from contrastbench.domains.sentence import graded, scored, scoring
+from contrastbench.domains.sentence import graded, own, scoring
 from contrastbench.domains.sentence.data import Corpus, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
@@ -106,7 +106,7 @@ def few_captions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Forty rows under the name of the captions, five of which are held out twice."""
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / CAPTIONS.file).write_bytes(gzip.compress(TEXT.encode()))
-    monkeypatch.setattr(scored, "HELD_OUT_ROWS", 5)
+    monkeypatch.setattr(own, "HELD_OUT_ROWS", 5)
     found = rows(tmp_path / "text" / CAPTIONS.file).sha256
     monkeypatch.setitem(DATASETS, CAPTIONS.name, replace(CAPTIONS, content=found))
     return tmp_path
@@ -154,16 +154,16 @@ def test_captions_in_several_files_are_those_of_one(few_captions: Path) -> None:
     whole = few_captions / "text" / CAPTIONS.file
     whole.write_bytes(gzip.compress("\n".join(map("\t".join, pairs)).encode()))
     declared = replace(CAPTIONS, files=CAPTIONS.files[:2], content=rows(whole).sha256)
-    of_one = scored.read_captions(declared, few_captions).captions
+    of_one = own.read_captions(declared, few_captions).captions
     whole.unlink()
     first, second = (few_captions / file.name for file in declared.files)
     for path, column in zip((first, second), zip(*pairs, strict=True), strict=True):
         path.write_bytes(gzip.compress("\n".join(column).encode()))
-    assert scored.read_captions(declared, few_captions).captions == of_one
+    assert own.read_captions(declared, few_captions).captions == of_one
     assert whereabouts(declared, few_captions).startswith(str(second))
     second.write_bytes(gzip.compress(b"one line"))
     with pytest.raises(UserError, match=rf"unlike numbers of lines: .* 40, .*{second.name} 1$"):
-        scored.read_captions(declared, few_captions)
+        own.read_captions(declared, few_captions)
 
 
 def found_by_loop(z: dict[str, torch.Tensor], held: list[list[str]]) -> float:
@@ -198,12 +198,12 @@ def test_embeddings_that_are_all_one_find_one_answer() -> None:
     assert scoring.search_recall(Embeddings(row, torch.ones(16, 3), {}), held) == 100 / 8
 
 
-PAIRS = [name for name, about in DATASETS.items() if about.reader == "scored:read_pairs"]
+PAIRS = [name for name, about in DATASETS.items() if about.reader == "own:read_pairs"]
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_shipped_pairs_have_no_sentence_in_two_parts(name: str) -> None:
-    found = scored.read_pairs(DATASETS[name], None).captions
+    found = own.read_pairs(DATASETS[name], None).captions
     assert (len(found.dev), len(found.test)) == (1000, 1000)
     parts = [found.train.rows, found.dev, found.test]
     assert DATASETS[name].summary.startswith(f"{sum(map(len, parts)):,} ")
@@ -218,7 +218,7 @@ def plain(sentence: str) -> str:
 
 
 def test_pairs_are_chosen_and_scored_by_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scored, "HELD_OUT_ROWS", 50)
+    monkeypatch.setattr(own, "HELD_OUT_ROWS", 50)
     d = opened("sentence", "tldr", limit=200)
     model = d.model().eval()
     result, part = d.evaluate(model), d.scored.captions
