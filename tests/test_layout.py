@@ -83,9 +83,9 @@ def test_imports_point_one_way(path: Path) -> None:
 
 FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from those below it
     "losses": (
-        *("pairing", "blocks", "expectation", "settings"),
+        *("pairing", "blocks", "settings"),
         *("contrast", "ranges", "limits", "expression", "source", "base"),
-        *("memory", "exponential", "library", "views", "loading", "registry"),
+        *("memory", "library", "views", "loading", "registry"),
         *("stand_ins", "spec", "__init__", "laws"),
     ),
     "domains": (

@@ -9,15 +9,7 @@ from pydantic import Field
 
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.recipe import (
-    ClassedRecipe,
-    Misfits,
-    Presets,
-    Share,
-    Unused,
-    Width,
-    added,
-)
+from contrastbench.domains.recipe import ClassedRecipe, Misfits, Presets, Unused, Width, added
 from contrastbench.errors import UserError
 from contrastbench.losses.pairing import Pairing
 
@@ -243,7 +235,7 @@ class ImageRecipe(ClassedRecipe):
     ] = "both_views"
     """own_view: negatives of the own view alone, for dhel and kcl; both_ways: those of the other
     view alone; supervised: two views of each image; balanced: one, of metric learning"""
-    ema: Share = 0.99
+    ema: float = Field(0.99, ge=0, le=1)
     """of query_key's target network; rises to 1, or 0: it stays the network itself"""
     predictor: bool = True
     """query_key's prediction head"""

@@ -2,9 +2,7 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.expectation import log_mix
-from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.base import ExponentialLoss, Scores, log_mix
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 

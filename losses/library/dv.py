@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.expectation import log_mean
-from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.base import ExponentialLoss, Scores, log_mean
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 

@@ -5,8 +5,7 @@ import math
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.exponential import SummedLoss
+from contrastbench.losses.base import Scores, SummedLoss
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 

@@ -4,8 +4,7 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.exponential import ExponentialLoss
+from contrastbench.losses.base import ExponentialLoss, Scores
 from contrastbench.losses.library.npair import distance
 from contrastbench.losses.ranges import Number, declare
 

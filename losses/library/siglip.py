@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores
-from contrastbench.losses.exponential import SummedLoss
+from contrastbench.losses.base import Scores, SummedLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 

@@ -15,15 +15,9 @@ from torchvision import datasets
 
 from contrastbench.domains import download
 from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import CALTECH_FITTED, ImageDataset
-from contrastbench.domains.image.data.images import (
-    Label,
-    LoadedImages,
-    Parts,
-    Request,
-    part_of,
-    photographs,
-)
+from contrastbench.domains.image.data.images import Label, LoadedImages, Parts, Request
 from contrastbench.domains.reading import reading
 
 LabelledFiles = list[tuple[str, Label]]
@@ -113,10 +107,12 @@ def load_transfer(about: ImageDataset, asked: Request) -> LoadedImages:
     with reading(path, about.again, "is not as torchvision's reader wants it"):
         classes, fitted, validation, tested = files_of(about, root)
         train, test = (
-            part_of([(Path(name).relative_to(root).as_posix(), label) for name, label in files])
+            sets.part_of(
+                [(Path(name).relative_to(root).as_posix(), label) for name, label in files]
+            )
             for files in (fitted + validation, tested)
         )
     parts = Parts(train, test, tuple(classes))
-    images, digest = photographs(about, parts, path, decode.folder_reader(root), asked)
+    images, digest = sets.photographs(about, parts, path, decode.folder_reader(root), asked)
     labelled = sha256(f"{digest}{train.labels}{test.labels}".encode()).hexdigest()
     return replace(images, validation=len(validation)), labelled

@@ -13,13 +13,9 @@ from contrastbench.domains.image.networks.exports import Encoder, open_encoder
 from contrastbench.domains.image.sampling import held_out_split
 from contrastbench.domains.image.scoring.linear_probe import semi_supervised
 from contrastbench.domains.reading import refuse
+from contrastbench.domains.scoring import logistic
 from contrastbench.domains.scoring.classifiers import Labelled, accuracy, joined_rows, neighbours
 from contrastbench.domains.scoring.few_shot import few_shot
-from contrastbench.domains.scoring.logistic import (
-    regularised,
-    transfer_accuracies,
-    transfer_multi_label,
-)
 from contrastbench.domains.scoring.retrieval import retrieval
 from contrastbench.errors import tell
 
@@ -53,14 +49,14 @@ def transfer(seen: Features) -> dict[str, float]:
     """RényiCL's: L-BFGS, one of 45 C, refitted with the validation images."""
     parts = seen.train, seen.validation, seen.test
     if seen.test.y.ndim > 1:
-        return transfer_multi_label(*parts)
-    return transfer_accuracies(*parts, seen.scoring.metric)
+        return logistic.transfer_multi_label(*parts)
+    return logistic.transfer_accuracies(*parts, seen.scoring.metric)
 
 
 PROTOCOLS: dict[str, Callable[[Features], dict[str, float]]] = {
     # logistic regression on standardised features, its C the best on validation images
     "linear": lambda seen: {
-        "accuracy": accuracy(regularised(seen.train, seen.validation), seen.test)
+        "accuracy": accuracy(logistic.regularised(seen.train, seen.validation), seen.test)
     },
     "knn": knn,
     TRANSFER: transfer,
