@@ -7,7 +7,7 @@ from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import print_json
-from contrastbench.benchmarks.records import exports
+from contrastbench.benchmarks.records import experiment
 from contrastbench.benchmarks.records.seeds import SEED_LIMIT
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains import exported
@@ -41,7 +41,7 @@ def score(
     """
     check_data_root(data_root)
     domain = exported.domain_of(encoder)
-    dataset = dataset or exports.dataset_of(encoder)
+    dataset = dataset or experiment.dataset_of(encoder)
     about = declaration(domain)
     if not about.protocols:
         own = " --loss none --recipe encoder=FOLDER" * ("encoder" in about.recipe.model_fields)

@@ -13,7 +13,6 @@ from contrastbench.benchmarks.cli.options import parse_losses
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.report.tables import audit_markdown, render_table
-from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.errors import UserError, tell
@@ -52,7 +51,7 @@ def table(
     else:
         resolved = answered(name, asked)
         show(render_table(resolved, format_, values))
-        for line in (*origins.smoke_tests(resolved), *origins.where_from(name, resolved)):
+        for line in (*resolved.smoke_tests, *resolved.where_from(name)):
             tell(line)
 
 
@@ -71,7 +70,7 @@ def audit(name: str, results: Path = Path("results")) -> None:
     """
     resolved = resolve(load_table(name), None, results)
     show(audit_markdown(resolved))
-    for line in origins.where_from(name, resolved):
+    for line in resolved.where_from(name):
         tell(line)
 
 
@@ -99,7 +98,7 @@ def compare(
     from contrastbench.benchmarks.report.comparison import render_comparison
 
     chosen = answered(name, asked)
-    for line in origins.smoke_tests(chosen):  # first, since without records the rest is an error
+    for line in chosen.smoke_tests:  # first, since without records the rest is an error
         tell(line)
     show(render_comparison(chosen, format_, baseline, all_, screen.width()))
 

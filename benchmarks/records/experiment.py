@@ -3,6 +3,7 @@
 Brings no torch.
 """
 
+import json
 from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -14,6 +15,8 @@ from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.read_cache import remembered
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
+from contrastbench.domains.reading import contents
+from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.domains.registry import check_dataset, declaration, make_recipe
 from contrastbench.errors import UserError
@@ -21,6 +24,7 @@ from contrastbench.losses.spec import LossSpec
 
 ByData = dict[str, dict[int, Record]]  # by data hash, then seed
 HOLDERS = dict, list, tuple  # kinds of values that hold others
+CELL_FILE = "cell.json"  # in an export: what it is of
 
 
 @dataclass(frozen=True)
@@ -269,3 +273,19 @@ class Cell:
             if record["data_hash"] == self.data_hash:
                 return record, store.record_path(results, record)
         return None
+
+
+def dataset_of(folder: str) -> str | None:
+    """Return the data set that an encoder was trained on, if its export says so."""
+    cell = Path(folder) / CELL_FILE
+    with one_line(cell, "export it again"):
+        return str(json.loads(contents(cell))["dataset"]) if cell.is_file() else None
+
+
+def holds(folder: Path, record: Fields) -> bool:
+    """Return whether the folder is an export of the record's cell."""
+    cell = folder / CELL_FILE
+    with one_line(cell, "export it again"):
+        identity = json.loads(contents(cell)) if cell.is_file() else None
+        named = (*store.IDENTITY, "seed")
+        return identity is not None and all(identity[name] == record[name] for name in named)

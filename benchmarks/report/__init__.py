@@ -33,12 +33,11 @@ def write_report(
         raise UserError(f"{options[0]}: name it, such as bench report standard")
     with needing("report", "the report"):
         from contrastbench.benchmarks.report.site import read_report, render_site
-        from contrastbench.benchmarks.tables.origins import smoke_tests
     option = "--single" if single else "--output"
     try:
         report = read_report(names, results, joining, quick)
         named = report.shown if names else ()
-        for line in chain.from_iterable(smoke_tests(view.resolved) for view in named):
+        for line in chain.from_iterable(view.resolved.smoke_tests for view in named):
             tell(line)
         made = render_site(report, single, (target.absolute().parent / "index.html").is_file())
         if single:

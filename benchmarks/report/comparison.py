@@ -19,9 +19,8 @@ from contrastbench.benchmarks.report.words import (
     turned,
     verdict_text,
 )
-from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.entries import signed
-from contrastbench.benchmarks.tables.resolved import Resolved
+from contrastbench.benchmarks.tables.resolved import Resolved, lacking
 from contrastbench.errors import UserError, unknown
 
 ALL_HINT = "bench compare with --all shows every test and its power."
@@ -62,14 +61,13 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
         raise UserError(
             f"{verdicts.table.name} has no row beside {verdicts.base}: nothing can be compared"
         )
-    edited = origins.edited(resolved)
     raise UserError(
         " ".join([*verdicts.table.remarks, verdicts.table.name])
         + f": no row has a seed in common with {verdicts.base} under {resolved.results} "
-        f"({'; '.join(origins.lacking(resolved.cells)[:MOST_LACKING])}): run more by bench sweep, "
-        + "bench merge --shipped (records that come with contrastbench), " * origins.ships(resolved)
+        f"({'; '.join(lacking(resolved.cells)[:MOST_LACKING])}): run more by bench sweep, "
+        + "bench merge --shipped (records that come with contrastbench), " * resolved.ships
         + "or name another row by --baseline"
-        + f". {flat(str(sentences(edited_rows=edited).edited()))}" * bool(edited)
+        + f". {flat(str(sentences(r=resolved).edited()))}" * bool(resolved.edited)
     )
 
 

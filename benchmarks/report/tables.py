@@ -8,7 +8,6 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
-from contrastbench.benchmarks.tables import origins
 from contrastbench.benchmarks.tables.audit import audit_lists, coverage, published_places
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
@@ -46,7 +45,6 @@ def table_markdown(resolved: Resolved, lines: list[list[Entry]], **about: Any) -
         "backs": backs(lines, resolved.table.name),
         "digest": digest(lines),
         "choices": choice_lines(resolved),
-        "edited_rows": origins.edited(resolved),
     }
     return rendered("table.md.j2", **{"page": None, **values, **about}) + "\n"
 

@@ -9,7 +9,7 @@ import torch
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-from contrastbench.benchmarks.records import exports, store
+from contrastbench.benchmarks.records import experiment, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.store import Record, check_writable, prepare_output
@@ -265,7 +265,7 @@ def finished_result(opened: Opened) -> tuple[Record, Path] | None:
     cell, options = opened.asked.cell, opened.options
     finished, export = cell.finished(options.results), options.export
     path = finished[1] if finished else cell.path(options.results)
-    if export and not (finished and exports.holds(export, finished[0])):
+    if export and not (finished and experiment.holds(export, finished[0])):
         domain = opened.asked.domain
         check_export(cell.experiment.domain, domain, export, path, finished is not None)
     if finished and options.log:

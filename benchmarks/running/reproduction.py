@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from yaml import YAMLError
 
-from contrastbench.benchmarks.records import exports, reading, schema, store
+from contrastbench.benchmarks.records import experiment, reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
@@ -236,7 +236,7 @@ def encoder_of(
 ) -> Path:
     """Return the folder of a record's encoder, which is trained again where it is not there."""
     folder = results / "encoders" / f"{record['key'][:16]}-seed{record['seed']}"
-    if not exports.holds(folder, record):
+    if not experiment.holds(folder, record):
         check_trust(record, trusted)
         tell(f"{folder} gets the encoder of the record, which is trained again")
         again = run_again(record, data_root, device, folder)

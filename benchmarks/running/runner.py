@@ -14,7 +14,7 @@ import torch
 from joblib import cpu_count
 from torch import Tensor, nn
 
-from contrastbench.benchmarks.records import exports, files, reading, schema, store
+from contrastbench.benchmarks.records import experiment, files, reading, schema, store
 from contrastbench.benchmarks.records.command import run_command
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.records.scored import packed_bits
@@ -235,7 +235,7 @@ def export(first: OpenedSet, model: nn.Module, folder: Path) -> None:
     try:
         first.domain.export(model, folder)
         identity = store.canonical(first.cell.identity)
-        (folder / exports.CELL_FILE).write_text(identity + "\n", "utf-8")
+        (folder / experiment.CELL_FILE).write_text(identity + "\n", "utf-8")
     except Exception as error:
         tell(f"--export {folder} failed ({cause(error)}): the record is kept, the model is not")
 

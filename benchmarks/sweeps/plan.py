@@ -19,8 +19,7 @@ from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.sweeps.costs import Costs, Parts, duration
 from contrastbench.benchmarks.tables.load import load_table
-from contrastbench.benchmarks.tables.origins import lacking
-from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide
+from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide, lacking
 from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
 from contrastbench.errors import UserError, plural, unknown

@@ -4,22 +4,24 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from contrastbench.benchmarks.records import nested
+from contrastbench.benchmarks.records import nested, reading
 from contrastbench.benchmarks.records.experiment import ByData, Experiment
 from contrastbench.benchmarks.records.grouping import grouped
+from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.scored import copy_of
-from contrastbench.benchmarks.records.store import Record
+from contrastbench.benchmarks.records.store import FINAL_STATUSES, Record
 from contrastbench.benchmarks.tables.schema import Row
 from contrastbench.benchmarks.tables.scores import EVERY_TRIAL, Choice, Place, Scores
 from contrastbench.benchmarks.tables.searches import Fixed
 from contrastbench.benchmarks.tables.table import ON_TEST, Selection, Table
-from contrastbench.errors import tell, unknown
+from contrastbench.errors import UserError, tell, unknown
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,48 @@ class Resolved:
         """Return the rows with records of further data, which no number is of, by column."""
         return grouped((cell.column, cell.row.name) for cell in self.cells if len(cell.ok) > 1)
 
+    @property
+    def smoke_tests(self) -> Iterator[str]:
+        """Yield a line on the results of a smoke test, where the table has no others."""
+        cells = () if self.has_run else self.cells
+        asked = ((c.place, one) for c in cells for one in (c.place.setting, *c.choice.tried))
+        small = {}
+        for place, one in asked:
+            with suppress(UserError):  # a network that is never small has no smoke test
+                work = place.smoke_test(one)
+                small[work.key] = work
+        if count := sum(1 for work in small.values() for _ in work.finished(self.results)):
+            yield f"records of --tiny left out, as a smoke test fills no table: {count}"
+
+    def where_from(self, name: str) -> Iterator[str]:
+        """Yield a line on how to get records, where the table has none."""
+        if self.cells and not self.has_run:
+            yield (
+                f"no records of {name} in {self.results}: bench sweep {name} makes them"
+                + ", bench merge --shipped adds those that come with contrastbench" * self.ships
+            )
+
+    @property
+    def ships(self) -> bool:
+        """Return whether records of the table come with contrastbench."""
+        works = (work for cell in self.cells for work in cell.experiments)
+        return any(work.records(SHIPPED) for work in works)
+
+    @property
+    def edited(self) -> list[str]:
+        """Return the rows that have no records but those of another text of their loss."""
+        return [line.name for line in self.lines if self.was_edited(line)]
+
+    def was_edited(self, line: Line) -> bool:
+        if any(cell.has_run for cell in line.cells.values()):
+            return False
+        own = [work for cell in line.cells.values() if (work := cell.place.work).loss.code]
+        return any(
+            record["loss_code"] != work.loss.code and record["status"] in FINAL_STATUSES
+            for work in own
+            for _, record in reading.list_records(work.folder(self.results))
+        )
+
 
 def resolve(
     table: Table, selection: str | None, results: Path, metric: str | None = None
@@ -226,3 +270,10 @@ def only_seeds(by_data: ByData, seeds: Container[int]) -> ByData:
         for data, records in by_data.items()
     }
     return {data: records for data, records in kept.items() if records}
+
+
+def lacking(cells: Iterable[ResolvedCell]) -> list[str]:
+    """Return for each row where it has no result yet, and why."""
+    reasons = ((cell, cell.choice.why or "not run" * (not cell.has_run)) for cell in cells)
+    columns = grouped(((cell.row.name, why), cell.column) for cell, why in reasons if why)
+    return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]

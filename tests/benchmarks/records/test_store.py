@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contrastbench.benchmarks.records import exports, files, reading, schema, store
+from contrastbench.benchmarks.records import experiment, files, reading, schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.packs import SHIPPED
 from contrastbench.benchmarks.records.scored import packed_bits, sample_interval
@@ -188,10 +188,10 @@ def test_a_name_that_leads_nowhere_is_taken(tmp_path: Path) -> None:
 
 def test_an_export_is_of_its_own_cell_alone(tmp_path: Path) -> None:
     record = record_of(Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 0)
-    assert not exports.holds(tmp_path, record)
-    (tmp_path / exports.CELL_FILE).write_text(json.dumps(record))
-    assert exports.holds(tmp_path, record)
-    assert not exports.holds(tmp_path, {**record, "seed": 1})
+    assert not experiment.holds(tmp_path, record)
+    (tmp_path / experiment.CELL_FILE).write_text(json.dumps(record))
+    assert experiment.holds(tmp_path, record)
+    assert not experiment.holds(tmp_path, {**record, "seed": 1})
 
 
 Bench = Callable[..., tuple[int, str, str]]

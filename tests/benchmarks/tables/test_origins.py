@@ -8,7 +8,7 @@ import pytest
 
 from contrastbench.benchmarks.comparison.compare import compare
 from contrastbench.benchmarks.report.tables import render_table
-from contrastbench.benchmarks.tables import origins
+from contrastbench.benchmarks.tables import resolved as resolving
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import Resolved, resolve
 from contrastbench.domains.graph import DATASETS
@@ -27,7 +27,7 @@ losses: [infonce, adnce, hcl]
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of results beside shipped ones of InfoNCE and, on one set, of ADNCE."""
     shipped = tmp_path / "shipped"
-    monkeypatch.setattr(origins, "SHIPPED", shipped)
+    monkeypatch.setattr(resolving, "SHIPPED", shipped)
     for seed in range(3):
         add(shipped, seed, 80.0, dataset="MUTAG")
         add(shipped, seed, 70.0, dataset="PROTEINS")
@@ -58,23 +58,23 @@ def test_a_loss_that_was_edited_since_it_ran_is_named(
     text = "from contrastbench.losses.library.infonce import InfoNCE\n\nclass Mine(InfoNCE): pass\n"
     Path("mine.py").write_text(text)
     Path("my.yaml").write_text(SWEEP.replace("hcl", "mine.py:Mine"))
-    assert not origins.edited(resolved(own)), "it has not run"
+    assert not resolved(own).edited, "it has not run"
     path = add(own, 0, 80.0, "mine.py:Mine")
-    assert not origins.edited(resolved(own))
+    assert not resolved(own).edited
     with Path("mine.py").open("a") as file:
         file.write("# edited\n")
     said = "mine.py:Mine: edited after the records were made, which do not count."
-    assert origins.edited(resolved(own)) == ["mine.py:Mine"]
+    assert resolved(own).edited == ["mine.py:Mine"]
     assert said in bench("table", "my.yaml", "--results", str(own))[1]
     assert said in bench("compare", "my.yaml", "--results", str(own))[2]
     path.unlink()
-    assert not origins.edited(resolved(own))
+    assert not resolved(own).edited
 
 
 def test_what_lacks_is_said_of_each_row_with_its_columns(own: Path) -> None:
     for seed in range(4):
         add(own, seed, 80.0, dataset="MUTAG")
-    found = [line.partition(": ")[0] for line in origins.lacking(resolved(own).cells)]
+    found = [line.partition(": ")[0] for line in resolving.lacking(resolved(own).cells)]
     assert found == ["infonce on PROTEINS", *(f"{x} on MUTAG, PROTEINS" for x in ("adnce", "hcl"))]
 
 
