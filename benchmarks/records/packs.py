@@ -181,12 +181,7 @@ class Pack:
                 yield name, self.read(folder, name)
 
     def read_record(self, folder: str, name: str) -> Record:
-        """Read a record of the pack, and check it.
-
-        Raises:
-            UserError: it is no record, or another's.
-            InvalidRecord: a field has another type, or is out of bounds.
-        """
+        """Read a record of the pack and check its fields and its place, see `store.valid`."""
         where = f"{self.path}: {folder}/{name}"
         record = store.parsed(self.data(folder, name), where, checksum=False)
         return store.valid(record, (*self.path.parts[-3:-1], folder, name), where)

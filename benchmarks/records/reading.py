@@ -51,12 +51,7 @@ class Stored(NamedTuple):
         return store.file_bytes(self.path)
 
     def record(self) -> Record:
-        """Return the record; what is unchanged is not read again.
-
-        Raises:
-            UserError: it is no whole record, or another's.
-            InvalidRecord: a field has another type, or is out of bounds.
-        """
+        """Return the record, see `store.valid`; what is unchanged is not read again."""
         if self.pack:
             return self.pack.record(self.folder.name, self.name)
         return store.read_valid(self.path)

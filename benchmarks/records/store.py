@@ -5,7 +5,6 @@ One immutable JSON file for each finished cell, published atomically and never o
 
 import hashlib
 import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -118,11 +117,9 @@ def read_record(path: Path) -> Record:
 
 
 def read_valid(path: Path) -> Record:
-    """Read a record and check its fields and its place; an unchanged file is not read again.
+    """Read a record and check its fields and its place, see `valid`.
 
-    Raises:
-        UserError: as `read_record` does, or the file has another record's name.
-        InvalidRecord: a field has another type, or is out of bounds.
+    An unchanged file is not read again.
     """
     state = state_of(path)
     known = _known.get(path)
@@ -235,14 +232,3 @@ def check_writable(folder: Path) -> None:
             said += f": {files.free_mib(there):.0f} MiB are free, make room or name"
             raise NotWritten(f"{said} {fix}") from None
         raise UserError(f"{said}: name {fix}") from None
-
-
-def prepare_output(folder: Path, option: str) -> None:
-    """Make the folder that an option names, before anything is trained for it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder} ({error.strerror}): name another folder with {option}"
-        ) from None

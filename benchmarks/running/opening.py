@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import torch
 from joblib import cpu_count
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from contrastbench.benchmarks.records import experiment, store
 from contrastbench.benchmarks.records.command import as_yaml
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
-from contrastbench.benchmarks.records.store import Record, check_writable, prepare_output
+from contrastbench.benchmarks.records.store import Record, check_writable
 from contrastbench.benchmarks.running import ranks
 from contrastbench.benchmarks.running.compiling import compiled_parts
 from contrastbench.benchmarks.running.devices import open_device
@@ -257,7 +258,12 @@ def check_export(name: str, domain: AnyDomain, folder: Path, record: Path, finis
         )
     if folder.is_dir() and any(folder.iterdir()):
         raise UserError(f"--export {folder} is not empty: name another folder")
-    prepare_output(folder, "--export")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        fault = f"cannot write to {folder} ({error.strerror})"
+        raise UserError(f"{fault}: name another folder with --export") from None
 
 
 @ranks.by_first
