@@ -8,8 +8,8 @@ from torch import Tensor, from_numpy, nn
 
 from contrastbench.benchmarks.api.cells import data_folder, folder_argument
 from contrastbench.benchmarks.records.packs import SHIPPED
-from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.devices import open_device
+from contrastbench.benchmarks.submission import reproduction
 from contrastbench.domains import exported
 from contrastbench.domains.probe import read_probe
 

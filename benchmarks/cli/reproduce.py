@@ -11,9 +11,9 @@ import typer
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.records.packs import SHIPPED
-from contrastbench.benchmarks.running import reproduction
 from contrastbench.benchmarks.running.options import check_data_root
-from contrastbench.benchmarks.running.reproduction import Outcome, ValueDifference
+from contrastbench.benchmarks.submission import reproduction
+from contrastbench.benchmarks.submission.reproduction import Outcome, ValueDifference
 from contrastbench.domains.registry import check_needs
 from contrastbench.errors import plural
 

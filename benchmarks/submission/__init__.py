@@ -1,1 +1,1 @@
-"""Submissions: a stranger's loss with its records as one file, and what a check of it says."""
+"""Records and losses of others: run again, bundled, and verified."""

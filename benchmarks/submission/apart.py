@@ -31,9 +31,9 @@ from pydantic import Field
 from contrastbench.benchmarks.records import schema, store
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.devices import DECIDING
-from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.provenance import ROOT
+from contrastbench.benchmarks.submission.loss_files import write_loss_files
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.strict import Strict
 from contrastbench.errors import UserError, printable

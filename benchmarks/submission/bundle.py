@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from contrastbench.benchmarks.records import files, schema, store
-from contrastbench.benchmarks.running import loss_files
+from contrastbench.benchmarks.submission import loss_files
 from contrastbench.benchmarks.sweeps.plan import make_plan, unfinished_tasks
 from contrastbench.domains.reading import contents, member, member_names, reading
 from contrastbench.errors import UserError

@@ -24,10 +24,10 @@ from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.submission import apart
 from contrastbench.benchmarks.submission.apart import all_apart
 from contrastbench.benchmarks.submission.bundle import Bundle
+from contrastbench.benchmarks.submission.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.sweeps.plan import Task, make_plan
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve

@@ -18,8 +18,7 @@ import pytest
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import loss_files
-from contrastbench.benchmarks.submission import apart, bundle
+from contrastbench.benchmarks.submission import apart, bundle, loss_files
 from contrastbench.domains import download, reading, saved
 from contrastbench.domains import registry as domain_registry
 from contrastbench.errors import UserError

@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import pytest
 
-from contrastbench.benchmarks.running.loss_files import check_loss_files, is_unseen
+from contrastbench.benchmarks.submission.loss_files import check_loss_files, is_unseen
 from contrastbench.errors import UserError
 from counts import dice, times
 

@@ -17,7 +17,7 @@ import pytest
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.submission import reproduction
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from counts import dice, times

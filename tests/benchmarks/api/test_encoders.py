@@ -18,7 +18,7 @@ from torch_geometric.data import Batch, Data
 
 import contrastbench as cb
 import made_images
-from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.submission import reproduction
 from contrastbench.losses import UserError
 from opened import opened
 

@@ -11,7 +11,8 @@ import stub_domain
 from contrastbench.benchmarks.cli import reproduce as command
 from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.records.store import Record
-from contrastbench.benchmarks.running import devices, reproduction
+from contrastbench.benchmarks.running import devices
+from contrastbench.benchmarks.submission import reproduction
 from contrastbench.losses import source as losses_code
 from made_records import add
 

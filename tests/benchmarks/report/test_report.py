@@ -16,7 +16,7 @@ from contrastbench.benchmarks.report import site, table_pages
 from contrastbench.benchmarks.report.contents import read_groups, titles, view_of
 from contrastbench.benchmarks.report.tables import table_markdown
 from contrastbench.benchmarks.report.words import flat
-from contrastbench.benchmarks.running import reproduction
+from contrastbench.benchmarks.submission import reproduction
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.entries import entries
 from contrastbench.benchmarks.tables.load import load_table

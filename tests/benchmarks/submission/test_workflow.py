@@ -15,8 +15,8 @@ from typer.main import get_command
 import stub_domain
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.running import runner
-from contrastbench.benchmarks.running.loss_files import read_declaration
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.submission.loss_files import read_declaration
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.losses.laws import check_loss
 

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import checkpoints, launch, training
 from contrastbench.benchmarks.running.launch import Ending
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.benchmarks.running.reproduction import Outcome, Spread
+from contrastbench.benchmarks.submission.reproduction import Outcome, Spread
 from contrastbench.benchmarks.sweeps import process, sweep
 from contrastbench.benchmarks.sweeps.plan import Task
 from contrastbench.benchmarks.sweeps.sweep import Failure, Sweep

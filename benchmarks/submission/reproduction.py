@@ -24,8 +24,8 @@ from contrastbench.benchmarks.records import experiment, reading, schema, store
 from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.benchmarks.running.loss_files import write_loss_files
 from contrastbench.benchmarks.running.options import Options
+from contrastbench.benchmarks.submission.loss_files import write_loss_files
 from contrastbench.domains.own import parse_source
 from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.registry import DOMAINS, declaration
