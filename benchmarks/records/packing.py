@@ -19,15 +19,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from contrastbench.benchmarks.records import files, packs, reading, schema
-from contrastbench.benchmarks.records.packs import (
-    RECORD_FILE_NAME,
-    TABLES,
-    VERSION,
-    Pack,
-    open_pack,
-    pack_name,
-    packs_of,
-)
 from contrastbench.benchmarks.records.reading import Stored, fullness
 from contrastbench.benchmarks.records.schema import InvalidRecord
 from contrastbench.benchmarks.records.store import Record
@@ -104,7 +95,7 @@ def finished_of(dataset: Path) -> tuple[dict[Stored, Record], list[Stored]]:
     valid, invalid = reading.checked_of(dataset)
     for error in invalid.values():
         schema.warn(error)
-    finished = {file: valid[file] for file in valid if RECORD_FILE_NAME.fullmatch(file.name)}
+    finished = {file: valid[file] for file in valid if packs.RECORD_FILE_NAME.fullmatch(file.name)}
     return finished, list(invalid)
 
 
@@ -115,17 +106,17 @@ def write_pack(dataset: Path, records: Iterable[tuple[str, str, bytes]]) -> Path
             base.execute("PRAGMA page_size = 4096")
             base.execute("PRAGMA journal_mode = OFF")
             base.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
-            base.execute(f"PRAGMA user_version = {VERSION}")
+            base.execute(f"PRAGMA user_version = {packs.VERSION}")
             base.execute("BEGIN")
-            for statement in TABLES[VERSION].values():
+            for statement in packs.TABLES[packs.VERSION].values():
                 base.execute(statement)
             insert(base, records)
             base.execute("COMMIT")
         files.sync(path)
-        named = path.with_name(pack_name(path))
+        named = path.with_name(packs.pack_name(path))
         files.link(path, named)
     files.sync_folder(dataset)
-    for stored in in_pack(open_pack(named)):
+    for stored in in_pack(packs.open_pack(named)):
         stored.checked()
     return named
 
@@ -151,12 +142,12 @@ def insert(base: sqlite3.Connection, records: Iterable[tuple[str, str, bytes]]) 
 
 def unpack_dataset(dataset: Path) -> str:
     """Make the records of a data set's packs loose files, and return a message if it has some."""
-    packs = packs_of(dataset)
-    there = {file.path: file.data for pack in packs for file in in_pack(pack)}
+    here = packs.packs_of(dataset)
+    there = {file.path: file.data for pack in here for file in in_pack(pack)}
     files.publish_all(there | {file.path: file.data for file in fullest_of(dataset)})
-    for pack in packs:
+    for pack in here:
         pack.path.unlink()
-    return f"{len(there)} records are files again" if packs else ""
+    return f"{len(there)} records are files again" if here else ""
 
 
 def fullest_of(dataset: Path) -> list[Stored]:
@@ -170,7 +161,7 @@ def fullest_of(dataset: Path) -> list[Stored]:
     return [file for file, _ in packed]
 
 
-def in_pack(pack: Pack) -> Iterator[Stored]:
+def in_pack(pack: packs.Pack) -> Iterator[Stored]:
     for folder, names in pack.folders.items():
         yield from (Stored(pack.path.parent / folder, name, pack) for name in names)
 

@@ -19,13 +19,7 @@ from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.store import file_name
 from contrastbench.benchmarks.report import contents, losses, words
 from contrastbench.benchmarks.report.comparison import comparison_rows
-from contrastbench.benchmarks.report.contents import (
-    Group,
-    TableView,
-    read_groups,
-    settings_line,
-    titles,
-)
+from contrastbench.benchmarks.report.contents import Group, TableView, settings_line, titles
 from contrastbench.benchmarks.report.figures import with_minus
 from contrastbench.benchmarks.report.tables import choice_lines, render_table
 from contrastbench.benchmarks.report.words import TEMPLATES
@@ -99,7 +93,7 @@ def read_report(
     wanted = names or [*map(str, sorted(results.glob("*.yaml"))), *ours]
     # a wrong name ends it at once
     tables = [load_table(name, losses=joining, quick=quick) for name in wanted]
-    groups = read_groups(results)
+    groups = contents.read_groups(results)
     shown = list(contents.table_views(tables, results, groups))
     # of named tables also those of the same losses on the same data with other parameters
     used = {groups[n].folder for view in shown for some in view.behind.values() for n in some}

@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from contrastbench.benchmarks.records.read_cache import remembered
-from contrastbench.benchmarks.tables import catalogue
+from contrastbench.benchmarks.tables import catalogue, schema
 from contrastbench.benchmarks.tables.build import Asked, check_distinct
 from contrastbench.benchmarks.tables.places import plain_place
-from contrastbench.benchmarks.tables.schema import (
-    Protocol,
-    PublishedTable,
-    Row,
-    SharedProtocol,
-    Statement,
-)
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, Table
 from contrastbench.domains import strict_yaml
 from contrastbench.domains.registry import check_domain_name, check_listed_dataset, declaration
@@ -37,7 +30,7 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
         raise UserError(
             f"{name} is no sweep, so no loss can join: leave --loss out, or name a sweep file"
         )
-    file = document.as_model(PublishedTable)
+    file = document.as_model(schema.PublishedTable)
     check_domains(file, document)
     check_named(document, names_in(file))
     rows = []
@@ -48,15 +41,15 @@ def published_table(document: Document, name: str, asked: Asked) -> Table:
             column: [document.text(["rows", i, "paper", column, k]) for k in range(len(values))]
             for column, values in row.paper.items()
         }
-        rows.append(Row(**dict(row), printed=printed))
-    protocol = Protocol(use=file.protocol.use, facts=statements(file, document))
+        rows.append(schema.Row(**dict(row), printed=printed))
+    protocol = schema.Protocol(use=file.protocol.use, facts=statements(file, document))
     own = {"name": name, "rows": rows, "protocol": protocol, "tiny": asked.tiny}
     table = Table(**{**dict(file), **own})
     check_settings(table, document)
     return table
 
 
-def check_domains(file: PublishedTable, document: Document) -> None:
+def check_domains(file: schema.PublishedTable, document: Document) -> None:
     with document.at("domain"):
         check_domain_name(file.domain)
     for name, column in file.columns.items():
@@ -75,7 +68,7 @@ def check_named(document: Document, named: Iterable[Named]) -> None:
                 raise document.wrong_at([*where, part], unknown(what, name, known))
 
 
-def names_in(file: PublishedTable) -> Iterator[Named]:
+def names_in(file: schema.PublishedTable) -> Iterator[Named]:
     """Yield what a table's file names, by the part of it that does."""
     for name, column in file.columns.items():
         yield from marks(("columns", name, "recipe_from"), column.recipe_from, column.recipe)
@@ -105,7 +98,9 @@ def marks(
         yield (*where, source), "key to mark", keys, known
 
 
-def recipe_keys(where: tuple[int | str, ...], said: Statement, domains: Iterable[str]) -> Named:
+def recipe_keys(
+    where: tuple[int | str, ...], said: schema.Statement, domains: Iterable[str]
+) -> Named:
     """Return the recipe keys of a statement, beside those that its domains have."""
     known = {key for name in domains for key in declaration(name).recipe.model_fields}
     return (*where, "recipe"), "recipe key of its places", said.recipe, known
@@ -122,7 +117,7 @@ def check_settings(table: Table, document: Document) -> None:
                     _ = work.loss.complete, work.full_recipe
 
 
-def statements(table: PublishedTable, document: Document) -> list[Statement]:
+def statements(table: schema.PublishedTable, document: Document) -> list[schema.Statement]:
     """Return all statements on a table's protocol, a later one over an earlier one."""
     shared = [
         statement
@@ -140,7 +135,7 @@ def statements(table: PublishedTable, document: Document) -> list[Statement]:
     return [*shared, *wide, *marked_statements(table), *narrow]
 
 
-def read_shared(name: str, document: Document, i: int) -> list[Statement]:
+def read_shared(name: str, document: Document, i: int) -> list[schema.Statement]:
     """The statements of a shared file: from beside the table that uses it, or from ours."""
     parents = [catalogue.FOLDER, *([document.path.parent] if document.path else [])]
     folders = (parent / SHARED_FOLDER for parent in parents)
@@ -150,9 +145,9 @@ def read_shared(name: str, document: Document, i: int) -> list[Statement]:
     return remembered(paths[name], lambda: shared_statements(paths[name]))
 
 
-def shared_statements(path: Path) -> list[Statement]:
+def shared_statements(path: Path) -> list[schema.Statement]:
     document = strict_yaml.read_yaml(path)
-    shared = document.as_model(SharedProtocol)
+    shared = document.as_model(schema.SharedProtocol)
     with document.at("domain"):
         check_domain_name(shared.domain)
     facts, domain = shared.facts, shared.domain
@@ -160,7 +155,7 @@ def shared_statements(path: Path) -> list[Statement]:
     return [one.but(domain=domain, datasets=one.datasets or shared.datasets) for one in facts]
 
 
-def marked_statements(table: PublishedTable) -> Iterator[Statement]:
+def marked_statements(table: schema.PublishedTable) -> Iterator[schema.Statement]:
     """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         yield from marked(column.recipe_from, column.recipe, "recipe", columns=[name])
@@ -175,8 +170,8 @@ def marked_statements(table: PublishedTable) -> Iterator[Statement]:
 
 def marked(
     sources: dict[str, list[str]], values: dict[str, Any], kind: str, **where: list[str]
-) -> Iterator[Statement]:
+) -> Iterator[schema.Statement]:
     """Yield a statement for each source that marks some of these values."""
     for source, keys in sources.items():
         said = {key: value for key, value in values.items() if key in keys}
-        yield Statement.model_validate({"from": source, kind: said, **where})
+        yield schema.Statement.model_validate({"from": source, kind: said, **where})
