@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from contrastbench.benchmarks.records import frame, store
 from contrastbench.benchmarks.records.read_cache import within_moment
@@ -32,6 +32,7 @@ PACK_PATTERN = "packed-*.sqlite"
 # of a finished record's file
 RECORD_FILE_NAME = re.compile(r"([0-9a-f]{16})-seed([0-9]{1,10})\.json")
 MAX_XZ_BYTES = 2**26  # of memory to decompress a block, whatever it asks for; ours takes 2**23
+Span = tuple[int, ...]  # where a file is: its block, the bytes before it there, and its own
 BLOCKS_KEPT = 64  # of a pack, each some hundred kilobytes
 EARLY_CELLS = {
     "recipes": "CREATE TABLE recipes (id INTEGER PRIMARY KEY, recipe TEXT NOT NULL UNIQUE)",
@@ -80,14 +81,6 @@ BLOCK = {
 }
 
 
-class Span(NamedTuple):
-    """Where the bytes of a file are within a pack."""
-
-    block: int
-    start: int  # bytes of the block that come before it
-    size: int  # bytes
-
-
 class Pack:
     """An open pack, whose bytes match the hash in its name."""
 
@@ -129,7 +122,7 @@ class Pack:
                 raise ValueError(f"{folder}/{name} is no record's file")
             if {type(part) for part in place} != {int}:
                 raise ValueError("a value is of another type")
-            places.setdefault(folder, {})[name] = Span(*place)
+            places.setdefault(folder, {})[name] = tuple(place)
         return places
 
     @contextmanager
@@ -150,8 +143,8 @@ class Pack:
             ) from None
 
     def data(self, folder: str, name: str) -> bytes:
-        place = self.folders[folder][name]
-        return self.block(place.block)[place.start : place.start + place.size]
+        block, start, size = self.folders[folder][name]
+        return self.block(block)[start : start + size]
 
     def read_block(self, number: int) -> bytes:
         with self.readable():
