@@ -46,37 +46,6 @@ class Mine(ScoreLoss):
 HELPED = LOSS.replace("VALUE = {value:06d}", "from helper import VALUE")
 
 
-ODD = {
-    "a module that answers by an exception": "def __getattr__(name): raise RuntimeError('a\\nb')",
-    "an exception that answers by another": """
-class Odd(Exception):
-    def __str__(self): raise ValueError
-raise Odd
-""",
-    "a class that answers by an exception": """
-import torch
-class Odd(type(torch.nn.Module)):
-    def __getattribute__(self, name): raise ValueError
-class Mine(torch.nn.Module, metaclass=Odd): pass
-""",
-    "ranges that are none": """
-from contrastbench.losses.library.infonce import InfoNCE
-class Mine(InfoNCE): ranges = 7
-""",
-    "a range that is none": """
-from contrastbench.losses.library.infonce import InfoNCE
-class Mine(InfoNCE): ranges = {"temperature": 3}
-""",
-}
-
-
-@pytest.mark.parametrize("what", ODD)
-def test_what_only_looks_like_a_loss_is_one_line(what: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(ODD[what])
-    with pytest.raises(UserError, match=r"cannot (import|read).*mine\.py|by declare\(\)"):
-        LossSpec(f"{tmp_path}/mine.py:Mine").check()
-
-
 STREAMS = {  # what a file, a class and a step do to standard output and error
     "close": "sys.{0}.close()",
     "detach": "sys.{0}.detach()",

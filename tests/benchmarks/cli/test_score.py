@@ -170,18 +170,9 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path, bench) -> None:
     ):
         code, _, err = bench("score", "--encoder", str(folder), *words)
         assert (code, message in err) == (2, True), err
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "config.json").write_text('{"domain": "sentence"}')
-    for words, message in (
-        (
-            ("--encoder", str(tmp_path / "other"), "--dataset", "graded"),
-            "domain sentence cannot score other encoders: use bench run --loss none --recipe enc",
-        ),
-        (("--encoder", "/x.json"), "/x.json holds no exported encoder: give a folder"),
-        (("--encoder", str(folder), "--seed", str(2**32)), "--seed"),
-    ):
-        code, _, err = bench("score", *words, "--by", "linear")
-        assert (code, message in err, "Traceback" in err) == (2, True, False), err
+    words = ("--encoder", str(folder), "--seed", str(2**32), "--by", "linear")
+    code, _, err = bench("score", *words)
+    assert (code, "--seed" in err, "Traceback" in err) == (2, True, False), err
     raw = opened("image", "digits", encoder="raw")
     with pytest.raises(UserError, match="encoder=raw has no weights to export"):
         raw.check_export()

@@ -21,7 +21,7 @@ from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.benchmarks.tables.schema import Setting, Tune
 from contrastbench.benchmarks.tables.scores import tiny_recipe
 from contrastbench.benchmarks.tables.searches import RATE, Space
-from contrastbench.losses import LOSSES, UserError, get_loss
+from contrastbench.losses import LOSSES, get_loss
 from contrastbench.losses.spec import LossSpec
 from made_records import made, small_table
 
@@ -106,12 +106,6 @@ def test_a_choice_is_never_searched_and_decides_which_range_a_number_has() -> No
     drawn = Space(LossSpec("adnce", {"temperature": 0.2, "weight": "gamma"}), 0.1).settings[1:]
     assert {*drawn[0].params} == {"temperature", "weight", "mu", "sigma"}
     assert max(one.params["mu"] for one in drawn) > 1, "mu of a gamma density"
-
-
-def test_a_search_again_where_nothing_is_searched_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(SUITE.replace("tune: {}", ""))
-    with pytest.raises(UserError, match=r"yaml:\d+: infonce again is another search"):
-        load_table(str(tmp_path / "mine.yaml"))
 
 
 def test_a_smoke_test_has_the_tiny_values_of_the_domain() -> None:
