@@ -12,12 +12,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HFValidationError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
@@ -237,7 +232,7 @@ def hub_folder(repository: str, named: str) -> Path:
     files = ["config.json", *TOKENIZER_FILES, WEIGHT_FILES, f"{WEIGHT_FILES}.index.json"]
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=files))
-    except (GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as e:
+    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as e:
         fault = f"cannot be loaded: {cause(e).split('. ')[0]}"
     except Exception as error:  # a network library's, whichever the hub's version uses
         fix = f"here or in the data root: get https://huggingface.co/{repository}"

@@ -19,14 +19,7 @@ from contrastbench.domains.image.data import images as sets
 from contrastbench.domains.image.data.datasets import DATASETS, SOURCES, ImageDataset
 from contrastbench.domains.image.data.images import Part, Parts, class_files, from_files, held_out
 from contrastbench.domains.own import files_below, part_name
-from contrastbench.domains.reading import (
-    UNPACKED,
-    file_kind,
-    member,
-    member_names,
-    reading,
-    refuse,
-)
+from contrastbench.domains.reading import UNPACKED, file_kind, member, member_names, reading, refuse
 from contrastbench.domains.samples import Array, Counted
 from contrastbench.errors import UserError
 

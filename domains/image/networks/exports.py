@@ -13,14 +13,9 @@ from torch import Tensor
 
 from contrastbench.domains import own
 from contrastbench.domains.exported import EXPORT_FIX, Listed, read_export, write_export
-from contrastbench.domains.image.data import decode
+from contrastbench.domains.image.data import decode, images
 from contrastbench.domains.image.data.datasets import SOURCES
-from contrastbench.domains.image.data.images import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    MAX_KEPT_SIDE,
-    ImageSet,
-)
+from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD
 from contrastbench.domains.image.data.own import load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import IMAGES_AT_ONCE, Model, Preprocessing
@@ -44,7 +39,7 @@ class Encoder:
 
     def embed(self, data: Any) -> Tensor:
         """(n, features) float32 on the CPU: what a probe sees of each picture."""
-        if isinstance(data, ImageSet):
+        if isinstance(data, images.ImageSet):
             parts = [part for part in (data.train, data.unlabelled, data.test) if part is not None]
             return torch.cat([self.preprocessing.features(self.network, p).x for p in parts]).cpu()
         batches = picture_batches(data, self.preprocessing.size)
@@ -112,15 +107,15 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
     first = data[0] if isinstance(data, Sequence) and data else None
     if isinstance(first, str | Path):
         files = [str(path) for path in data]
-        images = decode.in_threads(
+        made = decode.in_threads(
             lambda name: of_image(decode.open_rgb(name, contents(Path(name))), size),
             files,
             "embedding images",
         )
     else:
         pictures = data if isinstance(first, Image.Image) else images_of_array(data)
-        images = (of_image(decode.to_rgb(picture), size) for picture in pictures)
-    while batch := [*islice(images, IMAGES_AT_ONCE)]:
+        made = (of_image(decode.to_rgb(picture), size) for picture in pictures)
+    while batch := [*islice(made, IMAGES_AT_ONCE)]:
         yield torch.stack(batch)
 
 
@@ -135,7 +130,7 @@ def image_files(root: Path) -> list[str]:
 
 def of_image(image: Image.Image, size: int) -> Tensor:
     """(3, size, size) in [0, 1] of an image of three colours, reduced as those of folders are."""
-    if max(image.size) > max(MAX_KEPT_SIDE, size):
+    if max(image.size) > max(images.MAX_KEPT_SIDE, size):
         image = decode.centre_crop(image, stored_size(size))
     return evaluation_view(decode.to_tensor(image)[None], size)[0]
 
