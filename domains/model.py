@@ -1,4 +1,4 @@
-"""Parts that domains share: heads, the momentum copy for targets, and copies to a device."""
+"""What domains share: batch norm, heads, the momentum copy for targets, copies to a device."""
 
 import copy
 import math
@@ -13,6 +13,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from contrastbench.distributed import all_sum, gather, own_rows, world
 from contrastbench.losses import contrast
 from contrastbench.losses.contrast import Contrast, widen
+
+MOVING_TARGET = "the momentum of the target network changes with each step"  # on the host
+PAIR_OF = {"one_way": "query_key", "both_ways": "query_key"}  # functions of other names than keys
+TURNED = ("own_view", "both_ways")  # keys by which each view is once the first
 
 
 class Shared(_BatchNorm):
@@ -81,11 +85,6 @@ class Normalise(torch.autograd.Function):
 def per_channel(channels: Tensor, x: Tensor) -> Tensor:
     """(channels, 1, ...) to be broadcast over x."""
     return channels.view(-1, *[1] * (x.ndim - 2))
-
-
-MOVING_TARGET = "the momentum of the target network changes with each step"  # on the host
-PAIR_OF = {"one_way": "query_key", "both_ways": "query_key"}  # functions of other names than keys
-TURNED = ("own_view", "both_ways")  # keys by which each view is once the first
 
 
 def layer(inputs: int, outputs: int, batch_norm: bool) -> list[nn.Module]:

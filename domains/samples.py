@@ -22,6 +22,14 @@ Draws = Iterable[tuple[Numbers, Numbers]]  # of training and test samples
 Keys = Callable[[], Iterable[Hashable]]  # makes one for each sample
 TOLD_SHARE = 1.0  # percent of test samples, or of all, from which equal ones are told of
 WRONG_SHARE = 10.0  # percent of them from which data are probably not as they are meant
+FEW = 3  # names that a line has
+MAX_LINES = 5
+MAX_CLASSES = 100  # whose counts a record has
+LOOKS = str.maketrans("аеорсухіѕјкмнвтαοριντκ", "aeopcyxisjkmhbtaopivtk")  # of other alphabets
+NO_CLASS = re.compile("(?i)nan|null|n[./]?a[.]?|<na>|nat|missing|unknown|unlabell?ed|[?]|")
+Data = TypeVar("Data")
+Rules = Mapping[str, Callable[[Data], Any]]  # what is found, such as names or a count, by its words
+Shares = Mapping[str, tuple[str, Callable[[Data], Sequence[object]]]]  # and among which it is found
 
 
 class Counted(int):
@@ -205,16 +213,6 @@ def of_test(parts: Mapping[str, int]) -> tuple[Array, Array]:
     sizes = [*parts.values()]
     samples = np.arange(sum(sizes))
     return samples[: sizes[0]], samples[len(samples) - sizes[-1] :]
-
-
-FEW = 3  # names that a line has
-MAX_LINES = 5
-MAX_CLASSES = 100  # whose counts a record has
-LOOKS = str.maketrans("аеорсухіѕјкмнвтαοριντκ", "aeopcyxisjkmhbtaopivtk")  # of other alphabets
-NO_CLASS = re.compile("(?i)nan|null|n[./]?a[.]?|<na>|nat|missing|unknown|unlabell?ed|[?]|")
-Data = TypeVar("Data")
-Rules = Mapping[str, Callable[[Data], Any]]  # what is found, such as names or a count, by its words
-Shares = Mapping[str, tuple[str, Callable[[Data], Sequence[object]]]]  # and among which it is found
 
 
 def found_by(rules: Rules[Data], data: Data) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from contrastbench.errors import UserError
 from contrastbench.losses.expression import with_files
 
 IMPORTS = threading.RLock()  # a run of a file changes what the whole process can import
+OURS = ("contrastbench.", "torch.", "builtins")  # whose code is not hashed
+distributions = cache(packages_distributions)  # it reads what all packages say of themselves
+first_code = cache(Path.read_bytes)  # of a file at the first call of this process
 
 
 class Sources:
@@ -122,9 +125,6 @@ def imported_from(folder: Path) -> list[str]:
     ]
 
 
-OURS = ("contrastbench.", "torch.", "builtins")  # whose code is not hashed
-
-
 def code_of(targets: Iterable[Any], packages: Iterable[str], sources: Sources) -> str:
     """Return the sha256 over losses from outside this package; "" for ours and for none.
 
@@ -148,10 +148,6 @@ def code_of(targets: Iterable[Any], packages: Iterable[str], sources: Sources) -
 def releases(packages: Iterable[str]) -> dict[str, str]:
     names = {name for package in packages for name in distributions().get(package, [])}
     return {name: version(name) for name in sorted(names)}
-
-
-distributions = cache(packages_distributions)  # it reads what all packages say of themselves
-first_code = cache(Path.read_bytes)  # of a file at the first call of this process
 
 
 def code_of_package(file: str) -> bytes:

@@ -1,4 +1,7 @@
-"""A loss with its parameters: the noun that tables, sweeps, runs and records share."""
+"""A loss with its parameters: the noun that tables, sweeps, runs and records share.
+
+By algebra it is reduced to an equal or simpler one, without torch.
+"""
 
 import math
 from dataclasses import dataclass, field

@@ -18,6 +18,20 @@ from contrastbench.losses.contrast import Contrast, widen
 LIBRARIES = ("pytorch_metric_learning", "sentence_transformers")
 # losses of sentence-transformers that take a label for each pair of sentences
 PAIR_LABELS = ("ContrastiveLoss", "OnlineContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss")
+NEEDS_VIEWS = (
+    "takes two whole views of each sample, which this recipe does not pair: "
+    "leave its pairing and further views at their defaults, and hard negatives out"
+)
+SCORES_ONLY = "it takes whole views, and this law is about scores"
+COORDINATES = "it takes whole views, whose coordinates may matter"
+LAWS_OF_SCORES = (
+    *("terms", "sign", "positives", "negatives", "closer positives", "no negatives"),
+    *("holes", "padding", "repeated positives", "repeated anchors", "tiles"),
+)
+NOT_OF_VIEWS = MappingProxyType(
+    {**dict.fromkeys(LAWS_OF_SCORES, SCORES_ONLY), "rotation": COORDINATES}
+)
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class GivenEmbeddings(nn.Module):
@@ -84,21 +98,6 @@ def as_features(*embeddings: Tensor) -> list[dict[str, Tensor]]:
     return [{"sentence_embedding": z} for z in embeddings]
 
 
-NEEDS_VIEWS = (
-    "takes two whole views of each sample, which this recipe does not pair: "
-    "leave its pairing and further views at their defaults, and hard negatives out"
-)
-SCORES_ONLY = "it takes whole views, and this law is about scores"
-COORDINATES = "it takes whole views, whose coordinates may matter"
-LAWS_OF_SCORES = (
-    *("terms", "sign", "positives", "negatives", "closer positives", "no negatives"),
-    *("holes", "padding", "repeated positives", "repeated anchors", "tiles"),
-)
-NOT_OF_VIEWS = MappingProxyType(
-    {**dict.fromkeys(LAWS_OF_SCORES, SCORES_ONLY), "rotation": COORDINATES}
-)
-
-
 class ViewLoss(Loss):
     """A loss of two whole views: subclasses write `of_views` and nothing else.
 
@@ -120,9 +119,6 @@ class ViewLoss(Loss):
         z1, z2 = map(widen, contrast.views)
         with torch.autocast(z1.device.type, enabled=False):
             return self.of_views(z1, z2)
-
-
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class AdaptedLoss(ViewLoss):

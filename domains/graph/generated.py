@@ -1,4 +1,4 @@
-"""Embedded sets: trees with planted motifs, and rings that differ in who is whose neighbour."""
+"""Graphs made here or collected: drawn ones, rings of outlines, lists of neighbours."""
 
 import zipfile
 from collections.abc import Sequence
@@ -24,6 +24,8 @@ MOTIFS = [
     [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)],  # butterfly: triangles with a common node
     [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)],  # diamond with a tail
 ]
+PIECES = 32  # of an outline
+Arrays = tuple[Array, Array, Array, Array]  # what `union` takes
 
 
 def motif_graphs(graphs: int = 400) -> tuple[Array, Array, Array, Array]:
@@ -101,10 +103,6 @@ def partners(label: int) -> Array:
 def orders(bits: np.random.PCG64, rows: int, columns: int) -> Array:
     """Return a random order of 0, 1, ... in each row."""
     return bits.random_raw(rows * columns).reshape(rows, columns).argsort(axis=1, kind="stable")
-
-
-PIECES = 32  # of an outline
-Arrays = tuple[Array, Array, Array, Array]  # what `union` takes
 
 
 def declared_file(file: Dataset, data_root: Path | None) -> Path:

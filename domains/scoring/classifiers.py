@@ -1,4 +1,4 @@
-"""Rows with classes, what a fitted classifier is, and what classifiers have in common."""
+"""What a fitted classifier is, what classifiers have in common, and nearest neighbours."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from contrastbench.domains.scoring.metrics import class_metrics
 from contrastbench.losses.contrast import unit
 
 STD_ROUNDING = 1e-5  # of float32, relative to a column's mean
+NEIGHBOUR_BLOCK = 1024  # whose neighbours are looked for at once
 
 
 class Labelled(NamedTuple):
@@ -77,9 +78,6 @@ def decisions(model: Any, x: Tensor) -> Tensor:
     scores = values.new_full((len(values), int(model.classes_[-1]) + 1), -torch.inf)
     scores[:, torch.from_numpy(model.classes_)] = values
     return scores.to(x.device)
-
-
-NEIGHBOUR_BLOCK = 1024  # whose neighbours are looked for at once
 
 
 def neighbours(train: Labelled, k: int, temperature: float) -> Classifier:

@@ -31,6 +31,24 @@ if TYPE_CHECKING:
     import datasets
 
 HELD_OUT_ROWS = 1_000  # rows at the end that are reported, and as many before them that choose
+PAIR_COLUMNS = ("sentence1", "sentence2", "score")
+PAIR_NAMES = ", ".join(PAIR_COLUMNS)
+SENTENCE = "(?:sentences?|sent|text|question|phrase|s|q)[_ ]?"
+COLUMN_NAMES = tuple(  # as people write them
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        f"{SENTENCE}(?:1|a|one)|#1 string|first(?:[_ ]sentence)?|premise",
+        f"{SENTENCE}(?:2|b|two)|#2 string|second(?:[_ ]sentence)?|hypothesis",
+        "quality|(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
+    )
+)
+VALIDATION_SHARE = 0.2  # of the pairs of one file
+HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
+LEAST_ROWS = 20  # without scores
+TEXTS = ("text", "sentence")  # names of a column of sentences to train on
+SCORE_FIX = "write a number such as 2.5, or nothing where there is none"
+Placed = tuple[str, list[str]]  # where a row stands, and its columns
+OwnPairs = tuple[list[list[Placed]], Mapping[str, Any]]  # of each part, and notes
 
 
 @dataclass(frozen=True)
@@ -117,26 +135,6 @@ def last_held_out(every: data.Corpus, search: bool = False) -> ScoredSets:
     train = every._replace(rows=rows[:first])
     held = Captions(train, rows[first:last], rows[last:], search)
     return ScoredSets(train.sha256, captions=held, corpus=lambda: train)
-
-
-PAIR_COLUMNS = ("sentence1", "sentence2", "score")
-PAIR_NAMES = ", ".join(PAIR_COLUMNS)
-SENTENCE = "(?:sentences?|sent|text|question|phrase|s|q)[_ ]?"
-COLUMN_NAMES = tuple(  # as people write them
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        f"{SENTENCE}(?:1|a|one)|#1 string|first(?:[_ ]sentence)?|premise",
-        f"{SENTENCE}(?:2|b|two)|#2 string|second(?:[_ ]sentence)?|hypothesis",
-        "quality|(?:gold[_ ]?)?(?:score|label|similarity|relatedness)(?:[_ ]?score)?|gold|sim",
-    )
-)
-VALIDATION_SHARE = 0.2  # of the pairs of one file
-HELD_OUT_SHARE = 0.1  # of rows without scores, to choose by and as many to report
-LEAST_ROWS = 20  # without scores
-TEXTS = ("text", "sentence")  # names of a column of sentences to train on
-SCORE_FIX = "write a number such as 2.5, or nothing where there is none"
-Placed = tuple[str, list[str]]  # where a row stands, and its columns
-OwnPairs = tuple[list[list[Placed]], Mapping[str, Any]]  # of each part, and notes
 
 
 def read_own(kind: str, what: str, data_root: Path | None) -> ScoredSets:

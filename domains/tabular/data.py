@@ -17,6 +17,11 @@ from contrastbench.domains.tabular import DATASETS, SOURCES, TabularDataset
 from contrastbench.domains.tabular.table import Roles, TabularSet
 
 NO_TABLE = "cannot be read as a table"
+SEED = 20261
+CLUSTERS = 24
+CLASSES = 4  # of six clusters each
+LATENT = 3  # dimensions in which the clusters lie
+FEATURES = 96
 
 
 def load_rows(
@@ -80,13 +85,6 @@ def in_data_root(dataset: TabularDataset, data_root: Path | None) -> Iterator[Pa
         for path in (folder / name.removesuffix(".gz"), folder / name):
             if path.is_file():
                 yield path
-
-
-SEED = 20261
-CLUSTERS = 24
-CLASSES = 4  # of six clusters each
-LATENT = 3  # dimensions in which the clusters lie
-FEATURES = 96
 
 
 def hidden_clusters(rows: int = 2000) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from contrastbench.errors import UserError
 MAX_CATEGORIES = 100  # of a column; the rarest share the last input
 TRUTH = {"True": 1.0, "False": 0.0}
 NUMBERS_OF_TRUTH = {"1": "True", "0": "False"}
+TESTED = 0.2  # share of the rows that the seed draws for the test part
 
 
 @dataclass(frozen=True)
@@ -187,9 +188,6 @@ def as_number(name: str, word: str) -> float:
             f"column {name} has {word[:40]!r}, but the encoder was trained on numbers there: "
             "give a number, or leave it empty"
         ) from None
-
-
-TESTED = 0.2  # share of the rows that the seed draws for the test part
 
 
 class PartRows(NamedTuple):

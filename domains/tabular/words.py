@@ -24,6 +24,36 @@ OTHER = re.compile(  # dates whose order of day and month a reader would have to
 )
 YEARS = (1678, 2261)  # whole ones that pandas has in nanoseconds
 DATE_SHARE = 0.9  # of a column; where so many values are dates, the others are mistakes
+NUMBER = r"[+\u2212\u2013-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
+THOUSANDS = (
+    r"[+\u2212\u2013-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
+    r"|(?:[ '’\xa0\u202f]\d{3})+(?:[.,]\d+)?)"
+)
+SIGN = r"(?:[$€£¥₹]|[A-Z]{3})"  # of money
+MONEY = rf"[+\u2212\u2013-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN}))?"
+FORMS = {  # of numbers that are not read, and how to write them
+    NUMBER: "with a decimal comma beside decimal points: write all alike",
+    MONEY: "with a unit or a sign between thousands: write 1234.5",
+    rf"{NUMBER}-": "with its minus behind: write it before",
+    rf"\({MONEY}\)": "in brackets, which may be negative: write a minus",
+    r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
+    r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
+    rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
+    rf"'{NUMBER}|=\"{NUMBER}\"": "as Excel keeps texts: write 12.5",
+    rf"{NUMBER} ?[*†‡^]+": "with a mark behind: write the number alone",
+    r"[+-]?(?:\d+[.]?\d*|[.]\d+)[dD][+-]?\d+": "with D for its exponent: write 1.2E-3",
+    r"[+-]?\d+(?:[.,٫]\d+)?": "in digits other than 0 to 9: write 12.5",
+}
+ANY_FORM = re.compile("|".join(FORMS))
+SHAPED = r"0[xX][0-9a-fA-F]+|[0-9]+(?:[.,][0-9]+)*"  # what differs in texts of one shape
+NO_CODE = r"[\W\d_].*\d|\d"  # begins with no letter, as codes such as A12 do
+SHAPES_FIX = "write 12.5, a column for each, dates as 2020-12-31, and a letter before codes"
+UNIT = r" ?[^\W\d_]{1,6}[²³]?"  # letters behind a number
+UNITS = re.compile(rf"{NUMBER}(?:{UNIT}(?: ?\d+{UNIT}){{0,2}})?")
+MAX_UNITS = 3  # of one column, or shapes of its texts; more are letters of codes
+MANY_NUMBERS = 10  # different ones; fewer may be names of categories
+SURE_NUMBERS = 20  # different ones, among which few different words are no categories
+STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among numbers
 
 
 def with_days(
@@ -61,38 +91,6 @@ def days(name: str, column: Series, place: Callable[[Any], str]) -> Series | Non
     check(filled[times.isna()], f", and {{}}, which is none: write 2020-12-31, {fix}")
     numbers = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return numbers.reindex(column.index)
-
-
-NUMBER = r"[+\u2212\u2013-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
-THOUSANDS = (
-    r"[+\u2212\u2013-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:,\d{3})+\.\d+|(?:\.\d{3}){2,}|(?:,\d{3}){2,}"
-    r"|(?:[ '’\xa0\u202f]\d{3})+(?:[.,]\d+)?)"
-)
-SIGN = r"(?:[$€£¥₹]|[A-Z]{3})"  # of money
-MONEY = rf"[+\u2212\u2013-]?(?:{SIGN} ?)?(?:{THOUSANDS}|{NUMBER})(?: ?(?:%|{SIGN}))?"
-FORMS = {  # of numbers that are not read, and how to write them
-    NUMBER: "with a decimal comma beside decimal points: write all alike",
-    MONEY: "with a unit or a sign between thousands: write 1234.5",
-    rf"{NUMBER}-": "with its minus behind: write it before",
-    rf"\({MONEY}\)": "in brackets, which may be negative: write a minus",
-    r"(?:\d+ days?,? )?-?\d+:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?": "of time: write seconds or hours",
-    r"-?P(?:\d+D)?(?:T(?:[\d.]+[HMS]){1,3})?": "of time: write seconds or hours",
-    rf"[<>≤≥~≈] ?{NUMBER}": "that is a bound: write the number, or leave it empty",
-    rf"'{NUMBER}|=\"{NUMBER}\"": "as Excel keeps texts: write 12.5",
-    rf"{NUMBER} ?[*†‡^]+": "with a mark behind: write the number alone",
-    r"[+-]?(?:\d+[.]?\d*|[.]\d+)[dD][+-]?\d+": "with D for its exponent: write 1.2E-3",
-    r"[+-]?\d+(?:[.,٫]\d+)?": "in digits other than 0 to 9: write 12.5",
-}
-ANY_FORM = re.compile("|".join(FORMS))
-SHAPED = r"0[xX][0-9a-fA-F]+|[0-9]+(?:[.,][0-9]+)*"  # what differs in texts of one shape
-NO_CODE = r"[\W\d_].*\d|\d"  # begins with no letter, as codes such as A12 do
-SHAPES_FIX = "write 12.5, a column for each, dates as 2020-12-31, and a letter before codes"
-UNIT = r" ?[^\W\d_]{1,6}[²³]?"  # letters behind a number
-UNITS = re.compile(rf"{NUMBER}(?:{UNIT}(?: ?\d+{UNIT}){{0,2}})?")
-MAX_UNITS = 3  # of one column, or shapes of its texts; more are letters of codes
-MANY_NUMBERS = 10  # different ones; fewer may be names of categories
-SURE_NUMBERS = 20  # different ones, among which few different words are no categories
-STRAY_SHARE = 0.1  # of a column's values; fewer words than that stand among numbers
 
 
 def check_words(name: str, frame: DataFrame, place: Callable[[int], str]) -> None:

@@ -1,4 +1,4 @@
-"""Helpers of the checks: values, gradients, and how close two of them are."""
+"""Helpers of the checks: values, gradients, how close two of them are, and a user's own lines."""
 
 import linecache
 import math
@@ -18,6 +18,7 @@ from contrastbench.losses.laws.random_contrasts import PairingFunction
 from contrastbench.losses.source import source_files
 
 LAWS_FOLDER = os.path.dirname(__file__)  # noqa: PTH120
+Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,6 @@ def formula_place(loss: Loss) -> SourceLine | None:
             if code and os.path.dirname(code.co_filename) in own:  # noqa: PTH120
                 return SourceLine(code.co_filename, code.co_firstlineno)
     return None
-
-
-Build = Callable[..., Loss]  # makes the loss in float64, with some parameters changed
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,16 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CIFAR_MEAN, CIFAR_STD = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 HELD_OUT_SHARE = 0.2  # of each class, where a folder has no test part
 Names = tuple[str, ...]  # of the group of each image, such as its patient; or none
+PartArrays = dict[str, tuple[Any, ...]]  # pixels, labels, and perhaps groups of each part
+# A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
+# processes each hold one, and on a card as a share of the memory that is free.
+RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
+DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at once
+TESTED_TWICE = "test images that are training images too"  # by the bytes of their files
+MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
+SIZES = "{} classes, {} training and {} test images"
+Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
+FilesByClass = Mapping[str, Sequence[str]]  # names of files, in the order of classes
 
 
 @dataclass(frozen=True)
@@ -229,7 +239,6 @@ class ImageSet:
 
 
 LoadedImages = tuple[ImageSet, str]  # and the sha256 of its content
-PartArrays = dict[str, tuple[Any, ...]]  # pixels, labels, and perhaps groups of each part
 
 
 def on_device(parts: PartArrays, classes: Iterable[str], device: torch.device) -> LoadedImages:
@@ -270,19 +279,6 @@ def split_held_out(pixels: Tensor, labels: Tensor, *groups: Names) -> PartArrays
 
     test = held_out(labels, *groups)
     return {"train": part(~test), "test": part(test)}
-
-
-# A split whose pixels need more than that is read from its files batch by batch: on a CPU, whose
-# processes each hold one, and on a card as a share of the memory that is free.
-RESIDENT_BYTES, RESIDENT_SHARE = 4 << 30, 1 / 3
-DECODED_AT_ONCE = 256  # images that are decoded and copied to the device at once
-TESTED_TWICE = "test images that are training images too"  # by the bytes of their files
-MAX_KEPT_SIDE = 96  # images that all have one size of at most so many pixels a side keep it
-
-SIZES = "{} classes, {} training and {} test images"
-
-Label = int | tuple[int, ...]  # a class, or 1, 0 or -1 for each class
-FilesByClass = Mapping[str, Sequence[str]]  # names of files, in the order of classes
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,17 @@ from contrastbench.domains.reading import UNPACKED, file_kind, member, member_na
 from contrastbench.domains.samples import Array, Counted
 from contrastbench.errors import UserError
 
+ARRAY_WORDS = {
+    **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
+    **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
+    "groups": "groups",
+}
+PREFIXES = ("", "test_", "validation_")  # of parts
+KINDS = ("images", "labels", "groups")
+CHANNELS = (1, 3)  # channels: grey, or red, green and blue
+OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
+DeclaredReader = Callable[[ImageDataset, sets.Request], sets.LoadedImages]
+
 
 def folder_parts(root: Path, groups: str | None = None) -> tuple[Parts, dict[str, Any]]:
     folders = part_folders(root)
@@ -144,18 +155,6 @@ def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> d
     others = [name for name in there if name not in used]
     note = "files left out, no images of a class"
     return {note: Counted.of(others)} if others else {}
-
-
-ARRAY_WORDS = {
-    **dict.fromkeys(("images", "image", "imgs", "x", "data", "pixels"), "images"),
-    **dict.fromkeys(("labels", "label", "y", "targets", "target", "classes"), "labels"),
-    "groups": "groups",
-}
-PREFIXES = ("", "test_", "validation_")  # of parts
-KINDS = ("images", "labels", "groups")
-CHANNELS = (1, 3)  # channels: grey, or red, green and blue
-OwnReader = Callable[[str, Path | None, sets.Request], sets.LoadedImages]
-DeclaredReader = Callable[[ImageDataset, sets.Request], sets.LoadedImages]
 
 
 def load_images(

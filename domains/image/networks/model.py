@@ -1,4 +1,4 @@
-"""An encoder with its heads, in the recipe's precision."""
+"""An encoder with its heads, in the recipe's precision, and weights of ImageNet."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,12 @@ from contrastbench.domains.image.recipe import CONVNET, INCEPTION, STEM, ImageRe
 from contrastbench.domains.model import BatchNorm1d, ContrastiveModel, layer
 from contrastbench.domains.reading import cause, reading
 from contrastbench.errors import UserError
+
+IMAGENET_WEIGHTS = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
+# as the package pretrainedmodels has them, from Caffe's
+INCEPTION_URL = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
+CLASSIFIER_PREFIXES = ("fc.", "last_linear.")
+COUNTERS = "num_batches_tracked"  # which old files lack
 
 
 def projection_head(inputs: int, widths: tuple[int, ...]) -> nn.Sequential:
@@ -79,13 +85,6 @@ class ImageModel(ContrastiveModel):
     def features(self, x: Tensor) -> Tensor:
         with self.autocast(x):
             return (self.online if self.embeds else self.encoder)(x).float()
-
-
-IMAGENET_WEIGHTS = "IMAGENET1K_V1"  # those that papers start from; later ones are of other training
-# as the package pretrainedmodels has them, from Caffe's
-INCEPTION_URL = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
-CLASSIFIER_PREFIXES = ("fc.", "last_linear.")
-COUNTERS = "num_batches_tracked"  # which old files lack
 
 
 def load_weights(encoder: nn.Module, name: str, data_root: Path | None) -> None:

@@ -18,6 +18,9 @@ from contrastbench.domains.progress import tracked
 from contrastbench.domains.random import generator
 from contrastbench.domains.scoring.classifiers import Classifier, accuracy_within
 
+EPOCHS, BATCH = 20, 512
+DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
+
 
 def optimizer_of(probe: Probe, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     lr, decay = probe.lr, probe.weight_decay
@@ -77,10 +80,6 @@ def train_probe(
             schedule.step()
         score(model.eval(), classifier)
     return model, classifier
-
-
-EPOCHS, BATCH = 20, 512
-DROPS, DROP = (16, 20), 0.2  # epochs after which the rates are a fifth
 
 
 class Rates(NamedTuple):
