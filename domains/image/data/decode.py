@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -138,9 +139,14 @@ class Ahead(Generic[T]):
 
 def in_threads(work: Callable[[str], Any], names: Sequence[str], task: str) -> Iterator[Any]:
     """The work on each name in order, with progress; the first error in order is raised."""
+
+    def some(start: int) -> list[Any]:
+        return [work(name) for name in names[start : start + IMAGES_PER_THREAD]]
+
     with Progress(len(names), task) as progress:
         for start in range(0, len(names), IMAGES_IN_LINE):
-            for result in pool().map(work, names[start : start + IMAGES_IN_LINE]):
+            line = range(start, min(start + IMAGES_IN_LINE, len(names)), IMAGES_PER_THREAD)
+            for result in chain.from_iterable(pool().map(some, line)):
                 progress.step()
                 yield result
 
