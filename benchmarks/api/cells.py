@@ -156,16 +156,24 @@ def plain_values(name: str, values: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return values by key as a record can hold them; NumPy's numbers become Python's.
 
     Raises:
-        UserError: they are no mapping, a key is no text, or a number is of another kind.
+        UserError: they are no mapping, a key is no text, or a number is of another kind, such as
+            a fraction, or too large for a float.
     """
     if not isinstance(values, Mapping | None):
         fault = f"has values by key, got {argument_text(values)}: give {{'key': value}}"
         raise UserError(f"{name} {fault}")
-    for key in values or {}:
+    plain: dict[str, Any] = {}
+    for key, given in (values or {}).items():
         if not isinstance(key, str):
             raise UserError(f"{name}: the key {argument_text(key)} is no string: use names as keys")
-    given = ((key, python_values(value)) for key, value in (values or {}).items())
-    return {key: storable(f"{name}: {key}", value) for key, value in given}
+        plain[key] = value = python_values(given)
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            fault = f"{argument_text(value)} is too large: give a number below 1e308"
+            raise UserError(f"{name}: {key}={fault}")
+        if isinstance(value, Number) and not isinstance(value, int | float):
+            fault = f"{argument_text(value)} is a {type(value).__name__}: give a float"
+            raise UserError(f"{name}: {key}={fault}")
+    return plain
 
 
 def python_values(value: Any) -> Any:
@@ -173,19 +181,6 @@ def python_values(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(map(python_values, value))
     return value.tolist() if hasattr(value, "ndim") and hasattr(value, "tolist") else value
-
-
-def storable(name: str, value: Any) -> Any:
-    """Return the value, unless it is a number that no record can hold.
-
-    Raises:
-        UserError: it is a fraction or the like, or too large for a float.
-    """
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise UserError(f"{name}={argument_text(value)} is too large: give a number below 1e308")
-    if isinstance(value, Number) and not isinstance(value, int | float):
-        raise UserError(f"{name}={argument_text(value)} is a {type(value).__name__}: give a float")
-    return value
 
 
 def argument_text(value: Any) -> str:

@@ -77,7 +77,11 @@ def run(
         spec.check()
     options = machine.options(results, export=export)
     if devices > 1 and not (launch.launched() or launch.started()):  # a file may set WORLD_SIZE
-        raise typer.Exit(run_on_devices(devices, output or sys.stdout))
+        job = launch.Job(["contrastbench", *sys.argv[1:]], output or sys.stdout)
+        ending = launch.launch(job, devices)
+        if ending.lost:
+            tell(f"bench: {ending.lost}")
+        raise typer.Exit(ending.code)
 
     done = trained(experiment, numbers, options, output)
     for work in experiment.scored if not json_ and len(numbers) > 1 else ():
@@ -106,14 +110,6 @@ def trained(
             if launch.launched() and record["status"] not in store.FINAL_STATUSES:
                 break  # the other ranks have ended
     return done
-
-
-def run_on_devices(devices: int, output: IO[str]) -> int:
-    """Give this command to a process for each device, and return its exit code."""
-    ending = launch.launch(launch.Job(["contrastbench", *sys.argv[1:]], output), devices)
-    if ending.lost:
-        tell(f"bench: {ending.lost}")
-    return ending.code
 
 
 def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:

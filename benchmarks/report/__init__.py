@@ -59,7 +59,10 @@ def write_pages(folder: Path, made: Mapping[str, str]) -> None:
     path, root = folder / FILE_LIST, folder.resolve()
     names = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     earlier = {name for name in names if (folder / name).resolve().is_relative_to(root)}
-    check_overwrite(folder, made, earlier)
+    for name in made:
+        if name not in earlier and (folder / name).exists():
+            fault = "was not written by bench report: name another folder with --output"
+            raise UserError(f"{folder / name} {fault}")
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(path, sorted_lines({*earlier, *made}))
     for name in earlier - set(made):  # first: it may be the file of a new name in other case
@@ -69,15 +72,6 @@ def write_pages(folder: Path, made: Mapping[str, str]) -> None:
     with ThreadPoolExecutor(files.AT_ONCE) as pool:
         list(pool.map(lambda name: files.replace(folder / name, made[name]), made))
     files.replace(path, sorted_lines(made))
-
-
-def check_overwrite(folder: Path, made: Iterable[str], earlier: set[str]) -> None:
-    foreign = [name for name in made if name not in earlier and (folder / name).exists()]
-    if foreign:
-        raise UserError(
-            f"{folder / foreign[0]} was not written by bench report: name another folder with "
-            "--output"
-        )
 
 
 def remove_page(folder: Path, path: Path) -> None:
