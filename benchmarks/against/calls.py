@@ -181,16 +181,12 @@ def call_ours(loss: Loss, pairing: str, batch: Batch) -> Tensor:
     return loss(contrast)
 
 
-def ids(pairing: str, batch: Batch) -> Tensor:
-    """Return the number of each sample that equal samples or classes share."""
-    samples = torch.arange(len(batch.z1), device=batch.z1.device)
-    return batch.labels if pairing == "same_class" else samples
-
-
 def call_library(loss: Any, pairing: str, batch: Batch) -> Any:
     """Call a loss of a library with labels; the second view is the reference where it is alone."""
     apart = pairing in ("other_view", "whole_row")
-    return called_by_library(loss, batch.z1, batch.z2, ids(pairing, batch), apart)
+    samples = torch.arange(len(batch.z1), device=batch.z1.device)
+    labels = batch.labels if pairing == "same_class" else samples
+    return called_by_library(loss, batch.z1, batch.z2, labels, apart)
 
 
 def call_views(loss: Any, pairing: str, batch: Batch) -> Any:
