@@ -22,18 +22,10 @@ from contrastbench.losses.spec import get_loss
 CPU = torch.device("cpu")
 # keys of a recipe that change no operation that is counted
 IDLE = {
-    "epochs",
-    "score_at",
-    "score_on",
-    "lr",
-    "weight_decay",
-    "schedule",
-    "knn_temperature",
-    "knn_k",
-    "rate",
+    *("epochs", "score_at", "score_on", "lr", "weight_decay", "schedule", "optimizer", "momentum"),
+    *("warmup", "ema", "probe", "probe_lr", "rate", "knn_temperature", "knn_k", "stem_init"),
+    *("views", "min_scale", "flip", "blur", "jitter_strength", "asymmetric", "randaugment"),
 }
-IDLE |= {"optimizer", "momentum", "warmup", "ema", "probe", "probe_lr", "stem_init"}
-IDLE |= {"views", "min_scale", "flip", "blur", "jitter_strength", "asymmetric", "randaugment"}
 FEW: dict[str, dict[str, Any]] = {  # samples that are alike: a few tell what many cost
     "image": {
         **{"batch_size": 2, "limit": 40, "chunk": None, "eval_every": None},
