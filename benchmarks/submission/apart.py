@@ -18,8 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -150,21 +149,6 @@ def own_folder() -> Iterator[Path]:
     finally:
         with suppress(OSError, RecursionError):
             shutil.rmtree(folder)
-
-
-def all_apart(
-    do: Callable[[Any], None], work: Iterable[Any], jobs: int, stop: threading.Event
-) -> None:
-    """Do all work in threads that wait for children; what ends one, or this side, ends them all."""
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(do, one) for one in work]
-        try:
-            for one in as_completed(waiting):
-                one.result()
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def run_apart(

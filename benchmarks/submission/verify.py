@@ -8,6 +8,7 @@ what it declares. Of a record that comes back, numbers alone are the child's own
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
@@ -25,7 +26,6 @@ from contrastbench.benchmarks.report.comparison import compared
 from contrastbench.benchmarks.report.words import said
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart
-from contrastbench.benchmarks.submission.apart import all_apart
 from contrastbench.benchmarks.submission.bundle import Bundle
 from contrastbench.benchmarks.submission.reproduction import Outcome, spread_of
 from contrastbench.benchmarks.sweeps.plan import Task, make_plan
@@ -160,14 +160,25 @@ def check_cells(case: Verification) -> str:
 
 
 def make_all(case: Verification, tasks: Sequence[Task]) -> None:
-    """Make the records of tasks, those of a training one after the other."""
+    """Make the records of tasks, those of a training one after the other.
+
+    Threads wait for children; what ends one of these, or this side, ends them all.
+    """
     trainings = grouped((task.experiment.scored[0].key, task) for task in tasks)
 
     def make(some: Sequence[Task]) -> None:
         for _, one in groupby(some, key=lambda task: task.experiment.key):
             make_records(case, list(one))
 
-    all_apart(make, trainings.values(), case.jobs, case.stop)
+    with ThreadPoolExecutor(case.jobs) as pool:
+        waiting = [pool.submit(make, some) for some in trainings.values()]
+        try:
+            for one in as_completed(waiting):
+                one.result()
+        except BaseException:
+            case.stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def make_records(case: Verification, tasks: Sequence[Task]) -> None:

@@ -28,13 +28,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.sweeps import claims
 from contrastbench.benchmarks.sweeps.costs import duration
 from contrastbench.benchmarks.sweeps.plan import Plan, Task, unfinished_tasks
-from contrastbench.benchmarks.sweeps.process import (
-    GO_ON,
-    Reply,
-    Worker,
-    ran_out,
-    slots,
-)
+from contrastbench.benchmarks.sweeps.process import GO_ON, Reply, Worker, ran_out, slots
 from contrastbench.domains.progress import SECONDS_BETWEEN_LINES, Progress
 from contrastbench.errors import UserError, plural, printable
 from contrastbench.losses.expression import file_and_class

@@ -270,7 +270,7 @@ def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyboardInterrupt
 
     monkeypatch.setattr(apart, "run_apart", waits)
-    monkeypatch.setattr(apart, "as_completed", interrupted)
+    monkeypatch.setattr(verify, "as_completed", interrupted)
     given = bundle.read_bundle(Path("mine-suite.zip"))
     case = verify.Verification(given, "suite.yaml", [Path("trusted")], Path(), jobs=2)
     with pytest.raises(KeyboardInterrupt):
