@@ -13,7 +13,7 @@ from contrastbench.benchmarks.running.devices import environment, synchronize
 CPU = torch.device("cpu")
 Work = Callable[[], Any]
 LONG_RUN = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
-SHORT_RUN = 0.02
+SHORT_RUN = 0.1
 
 
 def run_seconds(work: Work, device: torch.device = CPU) -> float:
@@ -31,7 +31,7 @@ def best_of(work: Work, device: torch.device = CPU) -> float:
     A long first run is the only one. What takes milliseconds is hit by others' work too often.
     """
     first = run_seconds(work, device)
-    runs = 3 if first > SHORT_RUN else 100
+    runs = 3 if first > SHORT_RUN else 50
     return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(runs))
 
 
