@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 from contrastbench.distributed import gather, own_rows, world
 from contrastbench.errors import UserError
 from contrastbench.losses import blocks
-from contrastbench.losses.blocks import Summands, fill, over_rows, tiled_sums
+from contrastbench.losses.blocks import Summands, Sums, fill, over_rows, tiled_sums
 from contrastbench.losses.contrast import Contrast, unless
 from contrastbench.losses.expression import Title, flat_params, prefixes, weighted
 from contrastbench.losses.limits import reduces
@@ -580,11 +580,28 @@ class SummedLoss(ScoreLoss):
 
     def tile_sums(self, z: Tensor, ids: Tensor) -> tuple[Tensor, ...] | None:
         """Return what `row_terms` takes, added up over tiles; None: they cannot hold it."""
-        return self.over_tiles(z, ids, self.summands)
+        return self.over_tiles(z, ids, (self.summands, self.summands))
 
-    def over_tiles(self, z: Tensor, ids: Tensor, summands: Summands) -> tuple[Tensor, ...]:
+    def over_tiles(self, z: Tensor, ids: Tensor, summands: Sums) -> tuple[Tensor, ...]:
         own = [parameter for parameter in self.parameters() if parameter.requires_grad]
         return tiled_sums(z, ids, summands, self.tile or blocks.tile(z.device), own)
+
+
+class SigmoidLoss(SummedLoss):
+    """A loss that tells positive from negative pairs one by one: a negative adds log(1 + e^x)."""
+
+    def logits(self, s: Tensor) -> Tensor:
+        """The x of a pair of cosine s."""
+        raise NotImplementedError
+
+    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (softplus(self.logits(s)),)
+
+    def tile_sums(self, z: Tensor, ids: Tensor) -> tuple[Tensor, ...]:
+        def slopes(s: Tensor) -> tuple[Tensor, ...]:
+            return (cast(Tensor, blocks.SoftplusSlope.apply(self.logits(s))),)
+
+        return self.over_tiles(z, ids, (self.summands, slopes))
 
 
 class ExponentialLoss(SummedLoss):
@@ -615,7 +632,7 @@ class ExponentialLoss(SummedLoss):
                 (log - shift).exp() for log, shift in zip(self.log_summands(s), shifts, strict=True)
             )
 
-        sums = self.over_tiles(z, ids, summands)
+        sums = self.over_tiles(z, ids, (summands, summands))
         return tuple(x.log() + shift for x, shift in zip(sums, shifts, strict=True))
 
     def shifts(self, dtype: torch.dtype) -> list[float] | None:

@@ -5,11 +5,11 @@ import math
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores, SummedLoss
+from contrastbench.losses.base import Scores, SigmoidLoss
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 
-class JSD(SummedLoss):
+class JSD(SigmoidLoss):
     r"""Jensen-Shannon: tells positive from negative pairs one by one, by logistic regression.
 
     .. math:: \mathbb{E}_P[\log(1 + e^{-f})] + \mathbb{E}_Q[\log(1 + e^f)] - 2 \log 2,
@@ -37,9 +37,9 @@ class JSD(SummedLoss):
 
     temperature: float = 0.5
 
-    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (softplus(s / self.temperature),)
+    def logits(self, s: Tensor) -> Tensor:
+        return s / self.temperature
 
     def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
-        of_pos = scores.mean_pos(softplus(-scores.pos / self.temperature))
+        of_pos = scores.mean_pos(softplus(-self.logits(scores.pos)))
         return of_pos + (sums[0] / scores.count).squeeze(1) - 2 * math.log(2)

@@ -4,12 +4,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores, SummedLoss
+from contrastbench.losses.base import Scores, SigmoidLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 
 
-class SigLIP(SummedLoss):
+class SigLIP(SigmoidLoss):
     r"""Sigmoid: tells positive from negative pairs one by one, with learned temperature and bias.
 
     .. math:: \frac1P \sum_p \log\left(1 + e^{-(t s^+_p + b)}\right)
@@ -49,11 +49,11 @@ class SigLIP(SummedLoss):
         self.bias = nn.Parameter(torch.tensor(self.bias))
         self.log_scale = nn.Parameter(-torch.tensor(self.temperature).log())
 
-    def summands(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (softplus(self.log_scale.exp() * s + self.bias),)
+    def logits(self, s: Tensor) -> Tensor:
+        return self.log_scale.exp() * s + self.bias
 
     def row_terms(self, scores: Scores, *sums: Tensor) -> Tensor:
-        pos, (of_neg,) = self.log_scale.exp() * scores.pos + self.bias, sums
+        (of_neg,) = sums
         if self.reduction == "mean":
             of_neg = of_neg / scores.count
-        return scores.mean_pos(softplus(-pos)) + of_neg.squeeze(1)
+        return scores.mean_pos(softplus(-self.logits(scores.pos))) + of_neg.squeeze(1)
