@@ -25,7 +25,7 @@ PROMISES = {
         "tests/attack/test_isolation.py::test_one_bad_cell_stops_no_other"
     ),
     "A user's mistake is one line and exit code 2, without a traceback.": (
-        "tests/benchmarks/cli/test_cli.py::test_a_mistake_is_one_line_and_exit_code_2"
+        "tests/test_refused.py::test_what_is_refused_is_one_line"
     ),
     "Forged numbers with right checksums do not pass as a verified submission.": (
         "tests/benchmarks/submission/test_submission.py::test_whatever_a_bundle_claims_the_verdict_is_that_of_its_loss"
