@@ -54,8 +54,9 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
             return self.constructed_objects[node]
         if node in self.recursive_objects:
             raise refused(node, "the alias contains itself: remove it")
+        kind = node.tag.rpartition(":")[2]
         if node.tag not in PLAIN_TAGS:
-            raise refused(node, f"a {kind_of(node)} is no plain value: quote it")
+            raise refused(node, f"a {kind} is no plain value: quote it")
         if isinstance(node, yaml.ScalarNode):
             check_notation(node)
         elif isinstance(node, yaml.MappingNode):
@@ -63,8 +64,7 @@ class SafeLoader(Base):  # type: ignore[misc]  # of types-PyYAML, which knows no
         try:
             value = super().construct_object(node, deep=True)
         except (ValueError, LookupError):
-            fault = f"{node.value!r} is no {kind_of(node)}: leave the tag out"
-            raise refused(node, fault) from None
+            raise refused(node, f"{node.value!r} is no {kind}: leave the tag out") from None
         if isinstance(value, int) and value.bit_length() > 64:  # Python prints no very long one
             raise refused(node, "a whole number has more than 64 bits: write a smaller one")
         if isinstance(node, yaml.CollectionNode):
@@ -193,10 +193,6 @@ def check_notation(node: yaml.ScalarNode) -> None:
     if node.tag.endswith((":int", ":float")) and re.search(r"[:_]|^[-+]?0\d", node.value):
         fix = "quote it, or write the number plainly"
         raise refused(node, f"{node.value} is an ambiguous number in YAML: {fix}")
-
-
-def kind_of(node: yaml.Node) -> str:
-    return str(node.tag.rpartition(":")[2])
 
 
 def refused(node: yaml.Node, fault: str) -> yaml.MarkedYAMLError:

@@ -16,7 +16,7 @@ from typing import cast
 
 import torch
 
-from contrastbench.benchmarks.perf.timing import CPU, best_of, medians, table_head
+from contrastbench.benchmarks.perf.timing import CPU, medians, run_seconds, table_head
 from contrastbench.domains.registry import make_recipe
 from contrastbench.domains.sentence import SentenceRecipe
 from contrastbench.domains.sentence.data import Pairs
@@ -69,7 +69,8 @@ def share(domain: SentenceDomain) -> dict[str, list[Pairs]]:
     sets, encode = domain.scored.sets, our_encoding(domain, "float32")
     firsts = [sentence for part in chain(*sets.values()) for sentence in part.first]
     trial = firsts[:: -(-len(firsts) // TRIAL)]
-    taken = best_of(partial(encode, trial), domain.device)
+    encode(trial)
+    taken = run_seconds(partial(encode, trial), domain.device)
     part_of = min(1.0, SECONDS / taken * len(trial) / len(firsts) / 2)
     return {k: [pairs.few(int(part_of * len(pairs)) + 1) for pairs in sets[k]] for k in sets}
 

@@ -12,8 +12,6 @@ from contrastbench.benchmarks.running.devices import environment, synchronize
 
 CPU = torch.device("cpu")
 Work = Callable[[], Any]
-LONG_RUN = 5.0  # seconds: beside them neither a first run's overhead nor the clock matters
-SHORT_RUN = 0.1
 
 
 def run_seconds(work: Work, device: torch.device = CPU) -> float:
@@ -23,16 +21,6 @@ def run_seconds(work: Work, device: torch.device = CPU) -> float:
     work()
     synchronize(device)
     return time.perf_counter() - start
-
-
-def best_of(work: Work, device: torch.device = CPU) -> float:
-    """Seconds of the shortest of three runs after one, or of many short ones.
-
-    A long first run is the only one. What takes milliseconds is hit by others' work too often.
-    """
-    first = run_seconds(work, device)
-    runs = 3 if first > SHORT_RUN else 50
-    return first if first > LONG_RUN else min(run_seconds(work, device) for _ in range(runs))
 
 
 def medians(works: Sequence[Work], rounds: int, device: torch.device = CPU) -> list[float]:

@@ -121,12 +121,12 @@ class Experiment:
     @cached_property
     def trainings(self) -> tuple[Hashable, ...]:
         """Return what `training_of` says of its own records."""
-        recipe, params = self.full_recipe, hashable(self.loss.complete.params)
-        recorded = remembered(  # losses of a column have it in common
-            ("recorded", self.domain, self.trained, recipe.model_dump_json()),
-            lambda: [hashable({**one, "score_at": None}) for one in self.recorded_recipes],
+        own = self.loss.code, self.full_recipe.protocol, hashable(self.loss.complete.params)
+        # losses of a column have them in common
+        what = "recorded", self.domain, self.trained, self.full_recipe.model_dump_json()
+        recorded = remembered(
+            what, lambda: [hashable({**one, "score_at": None}) for one in self.recorded_recipes]
         )
-        own = self.loss.code, recipe.protocol, params
         return tuple(dict.fromkeys((*own, one) for one in recorded))
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:

@@ -93,6 +93,7 @@ class OwnLoss(TypedDict):
     packages: NotRequired[dict[Name, PrintableText]]  # versions
 
 
+@with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, defer_build=True))
 class Record(TypedDict):
     """The fields of a record; a field of type Any is read as it stands."""
 
@@ -118,11 +119,7 @@ class Record(TypedDict):
     peak_memory_mib: NotRequired[Amount | None]
 
 
-RECORD_ADAPTER = TypeAdapter(
-    with_config(ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, defer_build=True))(
-        Record
-    )
-)
+RECORD_ADAPTER = TypeAdapter(Record)
 
 
 def check_fields(record: Record, where: object) -> None:
