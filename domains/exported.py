@@ -47,9 +47,13 @@ def write_export(
     folder: Path, domain: str, recipe: Recipe, weights: "Mapping[str, Tensor]", **more: Any
 ) -> None:
     config = {"domain": domain, "recipe": recipe.model_dump(mode="json"), **more}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / CONFIG, config)
     write_tensors(folder / EXPORTED_WEIGHTS, weights)
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def write_tensors(
@@ -72,11 +76,11 @@ def read_export(folder: Path, domain: str) -> "tuple[dict[str, Tensor], dict[str
         return load_file(folder / EXPORTED_WEIGHTS), config
 
 
-def config_of(folder: Path) -> dict[str, Any]:
-    if not (folder / CONFIG).is_file():
+def config_of(folder: Path, name: str = CONFIG) -> dict[str, Any]:
+    if not (folder / name).is_file():
         raise no_export(folder)
     with reading(folder, EXPORT_FIX):
-        return dict(json.loads(contents(folder / CONFIG)))
+        return dict(json.loads(contents(folder / name)))
 
 
 def no_export(name: object, others: str = "") -> UserError:

@@ -187,16 +187,11 @@ def files_hash(folder: Path, weights: bool) -> str:
 
 
 def locate_checkpoint(source: str, data_root: Path | None) -> Path:
-    here = [
-        path
-        for path in ([data_root / source] if data_root else []) + [Path(source)]
-        if path.is_dir()
-    ]
-    if not here and (source.startswith((".", "/", "~")) or source.count("/") > 1):
-        raise UserError(f"encoder {source!r}: no such folder")
-    if here:
-        folder = here[0]
-    else:
+    places = [*([data_root / source] if data_root else []), Path(source)]
+    folder = next(filter(Path.is_dir, places), None)
+    if folder is None:
+        local = source.startswith((".", "/", "~")) or source.count("/") > 1
+        refuse(f"encoder {source!r}", (local, ": no such folder"))
         packaged = source in PACKAGES
         folder = packaged_folder(source) if packaged else hub_folder(*source.partition("@")[::2])
     configured = (folder / "config.json").is_file()

@@ -4,7 +4,6 @@ transformers and sentence-transformers load them too.
 """
 
 import copy
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import torch
 from torch import Tensor
 
 from contrastbench.domains import own
-from contrastbench.domains.exported import EXPORT_FIX, Listed, no_export, write_tensors
-from contrastbench.domains.reading import contents, reading, refuse
+from contrastbench.domains.exported import EXPORT_FIX, Listed, config_of, write_json, write_tensors
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.sentence.checkpoint import Checkpoint, load_checkpoint, quiet
 from contrastbench.domains.sentence.data import lines_of
 from contrastbench.domains.sentence.encoder import Head, SentenceModel, encode
@@ -64,10 +63,8 @@ class Encoder:
 
 def open_encoder(name: str, data_root: Path | None, device: torch.device) -> Encoder:
     folder = Path(name)
-    if not (folder / POOLING_CONFIG).is_file():
-        raise no_export(name)
+    pooling = config_of(folder, POOLING_CONFIG)
     with reading(folder, EXPORT_FIX):
-        pooling = json.loads(contents(folder / POOLING_CONFIG))
         checkpoint = load_checkpoint(str(folder.absolute()), None)
         head, pooler = None, "avg" if pooling[MEAN] else "cls_before_pooler"
         if (folder / "2_Dense").is_dir():
@@ -122,8 +119,3 @@ def write_dense(head: Head, width: int, folder: Path) -> None:
     )
     weights = {f"linear.{key}": tensor for key, tensor in head.dense.state_dict().items()}
     write_tensors(folder / "model.safetensors", weights)
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
