@@ -142,11 +142,12 @@ def classes_of(root: Path, name: str) -> dict[str, list[str]]:
 
 
 def images_of(root: Path, folder: str) -> list[str]:
+    """Return the names of the image files in a folder of the root, and in the folders in it."""
     there = files_below(root / folder)
     images = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
     fix = f", but files such as {there[0]}: save them as PNG" if there else ": fill or remove it"
-    refuse(f"class folder {root / folder}", (not images, f" has no images{fix}"))
-    return [f"{folder}/{name}" for name in images]
+    refuse(f"folder {root / folder}", (not images, f" has no images{fix}"))
+    return [(Path(folder) / name).as_posix() for name in images]
 
 
 def left_out(root: Path, parts: Sequence[str], *read: dict[str, list[str]]) -> dict[str, Any]:

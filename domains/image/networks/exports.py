@@ -16,13 +16,12 @@ from contrastbench.domains.exported import EXPORT_FIX, Listed, read_export, writ
 from contrastbench.domains.image.data import decode, images
 from contrastbench.domains.image.data.datasets import SOURCES
 from contrastbench.domains.image.data.images import IMAGENET_MEAN, IMAGENET_STD
-from contrastbench.domains.image.data.own import load_images
+from contrastbench.domains.image.data.own import images_of, load_images
 from contrastbench.domains.image.networks.model import ImageModel
 from contrastbench.domains.image.preprocessing import IMAGES_AT_ONCE, Model, Preprocessing
 from contrastbench.domains.image.recipe import WEIGHT_PACKAGES, ImageRecipe
 from contrastbench.domains.image.views.transforms import evaluation_view, normalise, stored_size
-from contrastbench.domains.own import files_below
-from contrastbench.domains.reading import contents, reading, refuse
+from contrastbench.domains.reading import contents, reading
 from contrastbench.errors import UserError
 
 IMAGENET_SIZE = 224  # pixels a side that those of ImageNet see
@@ -122,10 +121,7 @@ def picture_batches(data: Any, size: int) -> Iterator[Tensor]:
 def image_files(root: Path) -> list[str]:
     if not root.is_dir():
         raise UserError(f"no folder {root}: give that of image files, or a list of the files")
-    there = files_below(root)
-    names = [name for name in there if Path(name).suffix.lower() in decode.IMAGE_SUFFIXES]
-    refuse(root, (not names, " has no image files: give a folder with some"))
-    return names
+    return images_of(root, ".")
 
 
 def of_image(image: Image.Image, size: int) -> Tensor:

@@ -288,7 +288,7 @@ FAULTS = [
     ("image-encoder", [None], r"an array of object and shape \(1,\) holds no pictures: give uint8"),
     ("table-encoder", "no.csv", "no file no.csv: give the path of a CSV or Parquet file"),
     ("table-encoder", None, r"it lacks 2 columns \(age, city\) of the training"),
-    ("image-encoder", "table-encoder", "table-encoder has no image files"),
+    ("image-encoder", "table-encoder", "table-encoder has no images"),
     ("image-encoder", np.zeros((4, 16, 16), np.uint8), r"\(4, 16, 16\) holds no pictures: give"),
     ("image-encoder", np.full((1, 8, 8, 3), 2.0), "an array of float64 and shape"),
     ("sentence-encoder", "a text", "'a text' is one text: give a list of sentences"),
