@@ -31,6 +31,8 @@ def one_moment() -> Iterator[None]:
     finally:
         _memory.reset(token)
         if collecting:
+            gc.freeze()
+            gc.unfreeze()  # what is left is old now: no search begins with all of it
             gc.enable()
 
 
