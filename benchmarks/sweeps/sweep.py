@@ -171,7 +171,7 @@ class Sweep:
         self.unwritten = ""  # why the disk did not take a record
 
     def begin(self, tasks: Iterable[Task]) -> None:
-        """Begin a round."""
+        """Begin a round of tasks."""
         parts = (some for _, some in groupby(tasks, lambda task: (own_code(task), data_of(task))))
         self.waiting = [Waiting(task, k) for k, some in enumerate(parts) for task in some]
         self.taken = set[int]()  # groups of which a worker has had a task
