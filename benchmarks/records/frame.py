@@ -45,7 +45,7 @@ def kept(pack: Path, make: Callable[[], list[bytes]]) -> list[bytes]:
     path = path_of(pack)
     with suppress(OSError):
         data = path.read_bytes()
-        if data[:32] == hashlib.sha256(data[32:]).digest():
+        if data[:32] == hashlib.sha256(memoryview(data)[32:]).digest():
             return data[32:].split(b"\n")
     lines = make()
     data = b"\n".join(lines)
