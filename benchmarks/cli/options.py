@@ -36,14 +36,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from contrastbench.benchmarks.records.command import parse_value
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.errors import UserError
-from contrastbench.losses.spec import LossSpec
+
+if TYPE_CHECKING:  # lists and help, which read no values, take half the time without it
+    from contrastbench.losses.spec import LossSpec
 
 
 def examples(lines: Sequence[str]) -> str:
@@ -146,6 +147,8 @@ def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
     >>> parse_pairs("--recipe", ["lr=1e-3", "features=degree"])
     {'lr': 0.001, 'features': 'degree'}
     """
+    from contrastbench.benchmarks.records.command import parse_value
+
     values: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, text = pair.partition("=")
@@ -157,7 +160,7 @@ def parse_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, Any]:
     return values
 
 
-def parse_losses(texts: Iterable[str] | None) -> list[LossSpec]:
+def parse_losses(texts: Iterable[str] | None) -> "list[LossSpec]":
     """Read losses with their parameters.
 
     >>> [loss.label for loss in parse_losses(["infonce(temperature=0.2)", "adnce"])]
@@ -174,7 +177,7 @@ def parse_losses(texts: Iterable[str] | None) -> list[LossSpec]:
     return losses
 
 
-def parse_loss(text: str, option: str = "--loss") -> LossSpec:
+def parse_loss(text: str, option: str = "--loss") -> "LossSpec":
     """Read a loss as the command line writes it.
 
     >>> parse_loss("infonce(temperature=0.2)")
@@ -182,6 +185,8 @@ def parse_loss(text: str, option: str = "--loss") -> LossSpec:
     >>> parse_loss("a (1)/mine.py:Mine(margin=0.2)").name
     'a (1)/mine.py:Mine'
     """
+    from contrastbench.losses.spec import LossSpec
+
     match = re.fullmatch(r"(.+\.py:\w+|[^()]+)(?:\(([^()]*)\))?", text.strip())
     if not match:
         raise UserError(f"{option} {text!r}: give a loss or loss(KEY=VALUE, ...)")
