@@ -13,6 +13,7 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.report import latex, screen
 from contrastbench.benchmarks.report.words import (
     flat,
+    names,
     rendered,
     said,
     sentences,
@@ -64,7 +65,7 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
     raise UserError(
         " ".join([*verdicts.table.remarks, verdicts.table.name])
         + f": no row has a seed in common with {verdicts.base} under {resolved.results} "
-        f"({'; '.join(lacking(resolved.cells)[:MOST_LACKING])}): run more by bench sweep, "
+        f"({'; '.join(lacking(resolved.cells, names)[:MOST_LACKING])}): run more by bench sweep, "
         + "bench merge --shipped (records that come with contrastbench), " * resolved.ships
         + "or name another row by --baseline"
         + f". {flat(str(sentences(r=resolved).edited()))}" * bool(resolved.edited)

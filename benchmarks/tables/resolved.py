@@ -4,7 +4,7 @@ Everything that shows a table reads this alone, so all of it is of one moment. A
 choices, anew each time, since its cells make records. Brings no torch.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -272,8 +272,10 @@ def only_seeds(by_data: ByData, seeds: Container[int]) -> ByData:
     return {data: records for data, records in kept.items() if records}
 
 
-def lacking(cells: Iterable[ResolvedCell]) -> list[str]:
-    """Return for each row where it has no result yet, and why."""
+def lacking(
+    cells: Iterable[ResolvedCell], shown: Callable[[list[str]], str] = ", ".join
+) -> list[str]:
+    """Return for each row the columns in which it has no result yet, and why."""
     reasons = ((cell, cell.choice.why or "not run" * (not cell.has_run)) for cell in cells)
     columns = grouped(((cell.row.name, why), cell.column) for cell, why in reasons if why)
-    return [f"{row} on {', '.join(some)}: {why}" for (row, why), some in columns.items()]
+    return [f"{row} on {shown(some)}: {why}" for (row, why), some in columns.items()]
