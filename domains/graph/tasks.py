@@ -67,7 +67,8 @@ def task_part(x: Array, y: Array, parts: Mapping[str, int]) -> Evaluation:
     if np.isnan(areas).all(axis=0).any():
         raise UserError("a part has no task with both answers: use more data")
     validation, tested = np.nanmean(areas, axis=0)
-    details = {"auroc_of_tasks": areas[:, -1].tolist()}
+    of_tasks = [None if math.isnan(area) else area for area in areas[:, -1].tolist()]
+    details = {"auroc_of_tasks": of_tasks}  # a record holds no nan
     return Evaluation({"auroc": tested}, "auroc", validation, samples={**parts}, details=details)
 
 

@@ -117,7 +117,8 @@ def prepared_loss(name: str, params: dict[str, Any], sources: Sources | None = N
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         loss = spec.make()
-        assert loss is not None, "no loss has no laws"
+        if loss is None:
+            raise UserError("none trains nothing, so it has no laws: name a loss such as infonce")
         if loss.needs_classes:
             loss.prepare(BATTERY_CLASSES, BATTERY_DIM)
         if "randomness" in loss.declined_laws:

@@ -119,6 +119,9 @@ def test_a_part_is_scored_by_regressions_of_the_first() -> None:
     found = task_part(x, y, {"train": 8, "validation": 2, "test": 3})
     assert found.details["auroc_of_tasks"] == [100, 100]
     assert (found.metrics, found.validation) == ({"auroc": 100}, 50)  # 0 by the first task
+    y[-3:, 1] = 1
+    found = task_part(x, y, {"train": 8, "validation": 2, "test": 3})
+    assert found.details["auroc_of_tasks"] == [100, None]
     with pytest.raises(UserError, match="a part has no task with both answers"):
         task_part(x, y[:, :1] * 0, {"train": 8, "validation": 2, "test": 3})
 
