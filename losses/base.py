@@ -65,7 +65,7 @@ class Scores:
     key_id: Tensor = field(default_factory=lambda: torch.empty(0))
     rows: slice = field(default_factory=lambda: slice(None))  # the batch's anchors that these are
     # `of_batch` where these are a block of the batch; None: these are all
-    whole: "Callable[[OfScores, Pool], Tensor] | None" = None
+    whole: "Callable[[OfScores, Pool, bool], Tensor] | None" = None
     holes: Tensor | None = None  # where `fill` puts a value; None: as `hole` says
 
     @property
@@ -75,13 +75,14 @@ class Scores:
             return torch.zeros_like(self.pos, dtype=torch.bool)
         return self.padded
 
-    def of_batch(self, f: "OfScores", pool: Pool) -> Tensor:
+    def of_batch(self, f: "OfScores", pool: Pool, negatives: bool = True) -> Tensor:
         """Return what pool makes of (A, ...) f of all anchors of the batch, detached.
 
         A block's `terms` sees some anchors only, those of `rows`. Both functions are called once
-        for a batch if they stay the same objects: give no lambda.
+        for a batch if they stay the same objects: give no lambda. If f asks positives alone, say
+        `negatives=False`: the scores of all keys, a product more, are then seldom needed.
         """
-        return (pool(f(self)) if self.whole is None else self.whole(f, pool)).detach()
+        return (pool(f(self)) if self.whole is None else self.whole(f, pool, negatives)).detach()
 
     @property
     def hole(self) -> Tensor:
@@ -451,8 +452,10 @@ class ScoreLoss(Loss):
     def forward(self, contrast: Contrast) -> Tensor:
         @cache  # for the whole batch once, not in each block
         @torch.no_grad()
-        def whole(f: OfScores, pool: Pool) -> Tensor:
-            return pool(self.of_anchors(contrast, f))
+        def whole(f: OfScores, pool: Pool, negatives: bool) -> Tensor:
+            if negatives or contrast.positive_key is not None:
+                return pool(self.of_anchors(contrast, f))
+            return pool(f(of_positives(contrast)))
 
         def terms(scores: Scores) -> Tensor:
             return self.block_terms(replace(scores, whole=whole))
@@ -518,6 +521,12 @@ def scored(contrast: Contrast, rows: slice, scores: Tensor, pos: Tensor, hole: f
     return replace(found, holes=holes)
 
 
+def of_positives(contrast: Contrast) -> Scores:
+    """Scores of all anchors without those of the keys, where positives are no keys."""
+    neg = contrast.anchor.new_empty(len(contrast.anchor), 0)
+    return with_positives(contrast, slice(None), neg, positive_scores(contrast))
+
+
 def with_positives(contrast: Contrast, rows: slice, neg: Tensor, pos: Tensor) -> Scores:
     """The scores of some rows of anchors with all keys and with positives.
 
@@ -563,9 +572,7 @@ class SummedLoss(ScoreLoss):
             sums = self.tile_sums(z, contrast.anchor_id) if self.tiled(contrast) else None
             if sums is None:
                 return super().forward(contrast)
-            neg, pos = z.new_empty(len(z), 0), positive_scores(contrast)
-            scores = with_positives(contrast, slice(None), neg, pos)
-            return self.conclude(contrast, self.row_terms(scores, *sums))
+            return self.conclude(contrast, self.row_terms(of_positives(contrast), *sums))
 
     def tiled(self, contrast: Contrast) -> bool:
         """Return whether tiles pay: many anchors that are the keys, without scores of positives.

@@ -50,7 +50,7 @@ class MACL(ScoreLoss):
     threshold: float = 0.0
 
     def terms(self, scores: Scores) -> Tensor:
-        alignment = scores.of_batch(mean_pos, torch.mean)
+        alignment = scores.of_batch(mean_pos, torch.mean, negatives=False)
         factor = 1 + self.alpha * (alignment - self.threshold)
         temperature = self.temperature * factor.clamp_min(0.1)
         pos, neg = scores.pos / temperature, scores.neg / temperature

@@ -1,6 +1,7 @@
 """Row blocks, precision, sums and ranges: what all losses share."""
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from contrastbench.losses import Loss, ScoreLoss, Scores, get_loss
 from contrastbench.losses.base import block_scores
-from contrastbench.losses.contrast import both_views, other_view
+from contrastbench.losses.contrast import Contrast, both_views, other_view, whole_row
 
 
 @pytest.fixture
@@ -59,10 +60,11 @@ def test_blocks_are_recomputed_with_the_draws_of_their_forward_pass(
 class Centred(ScoreLoss):
     """A loss of scores minus the batch's mean positive, which is a constant."""
 
-    calls = 0
+    calls, negatives = 0, True
 
     def terms(self, scores: Scores) -> torch.Tensor:
-        return (mean_pos(scores) - scores.of_batch(mean_pos, self.pool)).square()
+        mean = scores.of_batch(mean_pos, self.pool, self.negatives)
+        return (mean_pos(scores) - mean).square()
 
     def pool(self, values: torch.Tensor) -> torch.Tensor:
         self.calls += 1
@@ -73,10 +75,14 @@ def mean_pos(scores: Scores) -> torch.Tensor:
     return scores.mean_pos(scores.pos)
 
 
+@pytest.mark.parametrize("negatives", [True, False])
+@pytest.mark.parametrize("pairing", [other_view, whole_row])
 @pytest.mark.parametrize("elements", [1, 25, 77, 161, 1000])
-def test_a_constant_of_the_batch_is_computed_once(elements: int, views: list[torch.Tensor]) -> None:
-    loss, contrast = Centred(), other_view(*views)
-    loss.block_elements = elements
+def test_a_constant_of_the_batch_is_computed_once(
+    elements: int, pairing: Callable[..., Contrast], negatives: bool, views: list[torch.Tensor]
+) -> None:
+    loss, contrast = Centred(), pairing(*views)
+    loss.block_elements, loss.negatives = elements, negatives
     value = loss(contrast)
     gradient = torch.cat(torch.autograd.grad(value, views, retain_graph=True))
     cosines = torch.linalg.vecdot(contrast.anchor, contrast.positives().squeeze(1))
