@@ -248,6 +248,8 @@ def import_path(name: str) -> str:
     if expression.package_and_name(name):
         return name
     known = losses()
+    if "(" in name:
+        raise UserError(f"{name} is no name of a loss: give its parameters apart (--set KEY=VALUE)")
     if name not in known:
         raise unknown("loss", name, [*known, *ALIASES])
     return known[name]

@@ -304,9 +304,11 @@ def read_set(what: str, data_root: Path | None, groups: str | None = None) -> Re
     if kind not in datasets.__all__:
         raise unknown("set of torch_geometric.datasets", kind, datasets.__all__)
     place = (data_root or cache_folder()) / "torch_geometric" / kind
+    class_ = getattr(datasets, kind)
+    root = [str(place)] * ("root" in inspect.signature(class_).parameters)
     fix = "give pyg:CLASS:NAME, and a network for the first time"
     with reading(f"pyg:{what}", fix, "cannot be had"):
-        found = getattr(datasets, kind)(str(place), *filter(None, [name]))
+        found = class_(*root, *filter(None, [name]))
         return of_data(f"pyg:{what}", found, groups)
 
 

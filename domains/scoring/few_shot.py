@@ -28,8 +28,8 @@ def few_shot(rows: Labelled, seed: int = 0, episodes: int = EPISODES) -> dict[st
     for shots in SHOTS:
         members = [np.flatnonzero(y == label) for label in np.unique(y)]
         members = [own for own in members if len(own) > shots]
-        fault = f" classes with {shots + 1} samples each are too few to draw from"
-        refuse(WAYS, (len(members) < WAYS, fault))
+        fault = f" classes have {shots + 1} samples, and an episode draws {WAYS}: score --by linear"
+        refuse(len(members), (len(members) < WAYS, fault))
         rng, name = np.random.default_rng(seed), f"{WAYS}-way_{shots}-shot"
         scores = [episode(x, members, shots, rng) for _ in tracked(range(episodes), name)]
         accuracies[name] = 100 * float(np.mean(scores))

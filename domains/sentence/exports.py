@@ -56,7 +56,7 @@ class Encoder:
             lines = saved_texts(what, data_root)
         else:
             raise UserError(
-                f"{dataset} holds no plain sentences: give --dataset text:FILE with one in a line"
+                f"{dataset} holds no plain sentences: give text:FILE, with one in a line"
             )
         return Listed(lines, lines)
 
