@@ -12,7 +12,8 @@ from torch import nn
 
 from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.recipe import Recipe
-from contrastbench.domains.samples import DataReport, Samples
+from contrastbench.domains.report import DataReport
+from contrastbench.domains.samples import Samples
 from contrastbench.errors import UnusableSamples, UserError
 from contrastbench.losses.contrast import Contrast
 

@@ -87,7 +87,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     ),
     "domains": (
         *("reading", "strict", "strict_yaml", "random", "progress"),
-        *("model", "recipe", "samples"),
+        *("model", "recipe", "samples", "report"),
         *("declaration", "scoring", "base", "own", "download", "saved", "registry", "exported"),
         "probe",
         *("graph", "image", "sentence", "tabular", "__init__"),

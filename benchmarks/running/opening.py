@@ -24,7 +24,7 @@ from contrastbench.domains.base import Exports, NumbersSamples, PairsByClass
 from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.domains.registry import domain_class
-from contrastbench.domains.samples import DataReport
+from contrastbench.domains.report import DataReport
 from contrastbench.errors import UnusableSamples, UserError, is_out_of_memory, tell
 from contrastbench.losses.base import Loss
 from contrastbench.losses.views import NEEDS_VIEWS

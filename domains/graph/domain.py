@@ -28,7 +28,8 @@ from contrastbench.domains.own import PARTS
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import generator
 from contrastbench.domains.reading import refuse
-from contrastbench.domains.samples import Rules, Samples, draw_folds, draw_share, found_by, of_test
+from contrastbench.domains.report import Rules, found_by
+from contrastbench.domains.samples import Samples, draw_folds, draw_share, of_test
 from contrastbench.domains.scoring import svm as svms
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.scoring.metrics import largest_share

@@ -20,7 +20,8 @@ from contrastbench.domains import own
 from contrastbench.domains.graph.data import Array, Graphs, pointers, union
 from contrastbench.domains.graph.tasks import ANSWERS, UNKNOWN, answers
 from contrastbench.domains.reading import check_kind, contents, reading, refuse
-from contrastbench.domains.samples import Counted, chosen, noted
+from contrastbench.domains.report import noted
+from contrastbench.domains.samples import Counted, chosen
 from contrastbench.errors import unknown
 
 if TYPE_CHECKING:

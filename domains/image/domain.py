@@ -28,7 +28,8 @@ from contrastbench.domains.image.scoring.protocols import check_scored_classes a
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco, pair_views
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.samples import Samples, small_batch
+from contrastbench.domains.report import small_batch
+from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring import classifiers
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled, neighbours
 from contrastbench.domains.scoring.logistic import regularised

@@ -5,7 +5,8 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from contrastbench.domains.samples import NO_CLASS, Samples, Shares, by_share, of_test
+from contrastbench.domains.report import NO_CLASS, Shares, by_share
+from contrastbench.domains.samples import Samples, of_test
 from contrastbench.domains.sentence.data import Corpus, words_of
 from contrastbench.domains.sentence.own import ScoredSets
 from contrastbench.domains.sentence.scoring import golds

@@ -17,7 +17,8 @@ from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.model import MOVING_TARGET, Raw, embed_together, moco, pair_views
 from contrastbench.domains.probe import write_probe
 from contrastbench.domains.random import balanced, check_class_count, generator
-from contrastbench.domains.samples import Samples, doubts_of, small_batch
+from contrastbench.domains.report import doubts_of, small_batch
+from contrastbench.domains.samples import Samples
 from contrastbench.domains.scoring import classifiers
 from contrastbench.domains.scoring.classifiers import Classifier, Labelled
 from contrastbench.domains.scoring.linear import linear, plain_linear, pseudo_inverse

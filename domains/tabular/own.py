@@ -20,7 +20,8 @@ from sklearn.datasets import fetch_openml
 from contrastbench.domains import own, saved
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.reading import check_doubles, reading, refuse
-from contrastbench.domains.samples import Array, found_by
+from contrastbench.domains.report import found_by
+from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular.frames import check_categories, column_array, from_frame
 from contrastbench.domains.tabular.rules import DOUBTS
 from contrastbench.domains.tabular.separated import line_of, read_csv, with_columns

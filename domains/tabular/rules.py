@@ -7,7 +7,8 @@ import numpy as np
 
 from contrastbench.domains.own import part_name
 from contrastbench.domains.reading import is_number
-from contrastbench.domains.samples import FEW, Array, Rules, look_alikes
+from contrastbench.domains.report import FEW, Rules, look_alikes
+from contrastbench.domains.samples import Array
 from contrastbench.domains.tabular.table import MAX_FEW_CATEGORIES, TabularSet
 from contrastbench.domains.tabular.words import DATES_NOTE, FIRST_DAY, SURE_NUMBERS
 

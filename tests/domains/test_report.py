@@ -8,7 +8,8 @@ import pytest
 
 from contrastbench.domains import progress
 from contrastbench.domains.progress import Progress
-from contrastbench.domains.samples import Counted, DataReport, Samples, Twins, count_twins
+from contrastbench.domains.report import DataReport
+from contrastbench.domains.samples import Counted, Samples, Twins, count_twins
 
 NOTHING = Twins(20, 0, 100, 0, 0, 100.0)
 
@@ -83,7 +84,7 @@ def test_labels_that_are_not_meant_so_are_named(
 
 def test_the_page_lists_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs/data-check.md").read_text("utf-8")
-    places = "samples:RULES tabular.rules:DOUBTS image.data.report:DOUBTS graph.domain:DOUBTS"
+    places = "report:RULES tabular.rules:DOUBTS image.data.report:DOUBTS graph.domain:DOUBTS"
     places += " sentence.report:SHARES sentence.report:NO_DOUBTS graph.domain:NOTES"
     for place in places.split():
         assert not [x for x in resolve_name(f"contrastbench.domains.{place}") if x not in page]

@@ -8,7 +8,8 @@ import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastbench.domains.image.data.images import TESTED_TWICE, Images, Split
-from contrastbench.domains.samples import Counted, Rules, Samples, found_by
+from contrastbench.domains.report import Rules, found_by
+from contrastbench.domains.samples import Counted, Samples
 from contrastbench.losses.contrast import unit
 
 FLAT = 4  # levels of 256; fewer are no picture

@@ -15,7 +15,7 @@ from contrastbench.domains.graph import own
 from contrastbench.domains.graph.data import load_graphs
 from contrastbench.domains.graph.domain import NOTES, few_codes, with_features
 from contrastbench.domains.graph.files import node_pairs
-from contrastbench.domains.samples import found_by
+from contrastbench.domains.report import found_by
 from contrastbench.losses import UserError
 from opened import opened
 from tu_files import write

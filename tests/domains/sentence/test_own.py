@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from contrastbench.domains.samples import DataReport
+from contrastbench.domains.report import DataReport
 from contrastbench.domains.sentence import SentenceRecipe, own
 from contrastbench.domains.sentence.data import Corpus, sentences_of
 from contrastbench.domains.sentence.graded import graded_pairs, spell
