@@ -82,7 +82,7 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
     "losses": (
         *("pairing", "blocks", "settings"),
         *("contrast", "ranges", "limits", "expression", "source", "base"),
-        *("memory", "library", "views", "loading", "registry"),
+        *("exponential", "memory", "library", "views", "loading", "registry"),
         *("stand_ins", "spec", "__init__", "laws"),
     ),
     "domains": (

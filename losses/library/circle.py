@@ -5,7 +5,8 @@ from types import MappingProxyType
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import Number, declare
 
 

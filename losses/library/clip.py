@@ -7,8 +7,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import Number, declare
 
 MAX_LOG_SCALE = math.log(100)  # of the logarithm of the scale, as in the paper

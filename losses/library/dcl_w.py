@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, Towards, inf, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare
 

@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, declare
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores, log_mean
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss, log_mean
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from contrastbench.losses.base import Scores, SummedLoss
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.limits import Limit, Towards, reduces
 from contrastbench.losses.ranges import Choice, Number, declare
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.ranges import declare
 
 NEAR = 1e-6  # to a cosine of 1 or -1, whose inverse hyperbolic tangent is infinite

@@ -5,8 +5,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, SummedLoss
+from contrastbench.losses.base import Scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import Number, declare
 
 

@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.library.debiased import log_debias
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import CLASS_PRIOR, TEMPERATURE, Number, declare

@@ -5,7 +5,8 @@ import math
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores, SigmoidLoss
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SigmoidLoss
 from contrastbench.losses.ranges import TEMPERATURE, declare
 
 

@@ -4,7 +4,8 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.library.npair import distance
 from contrastbench.losses.ranges import Number, declare
 

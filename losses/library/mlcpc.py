@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores, log_mean, log_mix
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss, log_mean, log_mix
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 

@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores, log_mix
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import ExponentialLoss, log_mix
 from contrastbench.losses.ranges import SKEW, TEMPERATURE, declare
 
 

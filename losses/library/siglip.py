@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from contrastbench.losses.base import Scores, SigmoidLoss
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SigmoidLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.ranges import TEMPERATURE, Choice, Number, declare
 

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from contrastbench.losses.base import ExponentialLoss, Scores
+from contrastbench.losses.base import Scores
 from contrastbench.losses.contrast import Contrast
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.limits import Limit, reduces
 from contrastbench.losses.memory import index_of, log_mean_by, moving_average
 from contrastbench.losses.ranges import TEMPERATURE, Number, declare

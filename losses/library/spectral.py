@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from contrastbench.losses.base import Scores, SummedLoss
+from contrastbench.losses.base import Scores
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.ranges import Number, declare
 
 

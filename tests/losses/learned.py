@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from contrastbench.losses import Contrast, Loss, ScoreLoss, Scores, queued
-from contrastbench.losses.base import ExponentialLoss, in_range
+from contrastbench.losses.base import in_range
+from contrastbench.losses.exponential import ExponentialLoss
 from contrastbench.losses.library.infonce import InfoNCE
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contrastbench.losses import LOSSES, Loss, both_views, get_loss, same_class
-from contrastbench.losses.base import SummedLoss
+from contrastbench.losses.exponential import SummedLoss
 from contrastbench.losses.laws.assertions import configured, value_and_gradient
 from contrastbench.losses.laws.random_contrasts import numbered_samples, random_views
 from contrastbench.losses.registry import describe
