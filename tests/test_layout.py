@@ -97,8 +97,8 @@ FLOORS = {  # rooms and modules of a folder, the lowest first: each imports from
         *("sampling", "networks", "scoring", "domain"),
     ),
     "benchmarks": (
-        *("records", "running", "tables", "sweeps", "comparison", "against", "report"),
-        *("submission", "perf", "api", "cli", "__init__"),
+        *("records", "running", "tables", "sweeps", "comparison", "against", "checks"),
+        *("report", "submission", "perf", "api", "cli", "__init__"),
     ),
 }
 
@@ -157,7 +157,7 @@ def module_of(path: Path) -> str:
 
 NAMES_DOMAINS = {  # modules that may: what a domain's declaration names, and an extra of pip
     *(f"benchmarks/perf/{name}.py" for name in DOMAINS),
-    "benchmarks/perf/check_device.py",
+    "benchmarks/checks/device.py",
     "benchmarks/api/frames.py",  # the extra that brings pandas
 }
 

@@ -16,7 +16,7 @@ from contrastbench.losses.registry import is_registered
 from contrastbench.losses.spec import LossSpec
 
 if TYPE_CHECKING:
-    from contrastbench.benchmarks.running.trial import Trial
+    from contrastbench.benchmarks.checks.trial import Trial
     from contrastbench.losses.laws import CheckResult
 
 PAIRING_NAMES = ("both_views", "other_view", "whole_row", "same_class")  # of check-loss --against
@@ -71,7 +71,7 @@ def try_views(spec: LossSpec) -> "list[CheckResult]":
     Returns:
         The first domain in which it raises, if there is one.
     """
-    from contrastbench.benchmarks.running.trial import trials
+    from contrastbench.benchmarks.checks.trial import trials
 
     made = spec.make()
     for trial in trials(spec) if made is not None and made.needs_views else ():
@@ -121,7 +121,7 @@ def check_domain(name: str) -> None:
     Example: bench check-domain graph
     """
     declaration(name)  # a mistake is named before torch is imported
-    from contrastbench.benchmarks.running.domain_laws import check_domain
+    from contrastbench.benchmarks.checks.domain import check_domain
 
     conclude_checks(print_diagnoses(check_domain(name)))
 
@@ -137,7 +137,7 @@ def check_device(device: str) -> None:
 
     Example: bench check-device cuda
     """
-    from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
+    from contrastbench.benchmarks.checks.device import DeviceWork, run_checks
     from contrastbench.benchmarks.running.devices import open_device
 
     conclude_checks(print_diagnoses(run_checks(DeviceWork(open_device(device)))))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running.domain_laws import (
+from contrastbench.benchmarks.checks.domain import (
     Subject,
     check_facts,
     check_index,
     first_contrasts,
 )
+from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.domains.registry import DOMAINS, declaration

@@ -6,8 +6,8 @@ import pytest
 import torch
 import yaml
 
+from contrastbench.benchmarks.checks.domain import check_facts
 from contrastbench.benchmarks.records.experiment import Experiment, filled, make_experiment
-from contrastbench.benchmarks.running.domain_laws import check_facts
 from contrastbench.benchmarks.tables import catalogue
 from contrastbench.benchmarks.tables.schema import OPEN, SharedProtocol
 from contrastbench.domains.recipe import laid_over

@@ -8,9 +8,9 @@ import torch
 from typer.testing import CliRunner
 
 from compiled import CASES, experiment, ordinary, trained
+from contrastbench.benchmarks.checks.device import DeviceWork, run_checks
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.benchmarks.perf.check_device import DeviceWork, run_checks
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.compiling import STEP
 from contrastbench.benchmarks.running.devices import open_device

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from contrastbench.benchmarks.running import domain_laws
-from contrastbench.benchmarks.running.domain_laws import CHECKS, check_domain
+from contrastbench.benchmarks.checks.domain import CHECKS, check_domain, contrasts_of
 from contrastbench.domains.registry import DOMAINS
 from contrastbench.losses import both_views
 
@@ -70,4 +69,4 @@ def test_a_fault_fails_the_check_that_is_about_it(name: str, install) -> None:
 def test_one_contrast_is_no_list() -> None:
     one = SimpleNamespace(contrasts=lambda model, batch: both_views(torch.eye(2), torch.eye(2)))
     with pytest.raises(AssertionError, match=r"gives one Contrast: give a list of them"):
-        domain_laws.contrasts_of(one, nn.Identity(), None)
+        contrasts_of(one, nn.Identity(), None)

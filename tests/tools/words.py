@@ -20,14 +20,8 @@ from typing import Any, NoReturn
 ROOM = "contrastbench.benchmarks."
 WORK = (  # modules that work, and bring torch, which takes seconds
     "cli.doctor",
-    *(
-        "running.runner",
-        "running.opening",
-        "running.devices",
-        "running.ranks",
-        "running.domain_laws",
-    ),
-    *("perf.check_device", "sweeps.sweep", "sweeps.slurm"),
+    *("running.runner", "running.opening", "running.devices", "running.ranks"),
+    *("checks.device", "checks.domain", "sweeps.sweep", "sweeps.slurm"),
     "report.table_pages",
 )
 

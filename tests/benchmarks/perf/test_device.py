@@ -15,9 +15,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import senteval
 from compiled import refuse
+from contrastbench.benchmarks.checks.domain import interrupt
 from contrastbench.benchmarks.records.experiment import Cell, Experiment
 from contrastbench.benchmarks.running import compiling
-from contrastbench.benchmarks.running.domain_laws import interrupt
 from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train

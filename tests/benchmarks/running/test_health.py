@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from contrastbench.benchmarks.checks import trial as trials
+from contrastbench.benchmarks.checks.trial import STEPS, Trial, trial
 from contrastbench.benchmarks.cli.check import trial_text
 from contrastbench.benchmarks.cli.run import record_lines
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running import history, training
-from contrastbench.benchmarks.running import trial as trials
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.training import train
-from contrastbench.benchmarks.running.trial import STEPS, Trial, trial
 from contrastbench.losses import both_views, get_loss, other_view
 from contrastbench.losses.contrast import unit
 from contrastbench.losses.spec import LossSpec

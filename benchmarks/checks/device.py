@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
+from contrastbench.benchmarks.checks import domain as domain_checks
 from contrastbench.benchmarks.records.experiment import Experiment
-from contrastbench.benchmarks.running import domain_laws
 from contrastbench.benchmarks.running.opening import open_domain
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
@@ -154,7 +154,7 @@ def train_small_cell(name: str, device: torch.device) -> SmallCell:
 def check_resume(work: DeviceWork) -> str:
     """A training that was interrupted ends in the bits of one that was not."""
     for name in work.installed:
-        domain_laws.check_resume(domain_laws.Subject(tiny(name), work.device))
+        domain_checks.check_resume(domain_checks.Subject(tiny(name), work.device))
     return checked_domains(work)
 
 

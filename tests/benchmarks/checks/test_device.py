@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from contrastbench.benchmarks.perf import check_device
-from contrastbench.benchmarks.perf.check_device import DEVICE_CHECKS, DeviceWork, run_checks
+from contrastbench.benchmarks.checks import device as check_device
+from contrastbench.benchmarks.checks.device import DEVICE_CHECKS, DeviceWork, run_checks
 from contrastbench.benchmarks.running import devices
 from contrastbench.domains.tabular.domain import TabularDomain
 from contrastbench.losses.laws import CheckResult

@@ -1,0 +1,1 @@
+"""Check a domain or a device of somebody, and try a loss for a few steps, before it is run."""
