@@ -21,6 +21,7 @@ from contrastbench.benchmarks.comparison.effects import (
     gains_of,
 )
 from contrastbench.benchmarks.comparison.over_sets import (
+    Judged,
     Part,
     by_domain,
     family,
@@ -205,13 +206,17 @@ def test_losses_are_corrected_together_and_those_to_come_count() -> None:
     assert alone[0].holm < found[0].holm
 
 
-def test_a_loss_that_joins_changes_no_other() -> None:
-    listed = [effect(f"l{k}", drawn(k, 3.0)) for k in range(3)]
-    joined = effect("mine", drawn(9, 6.0), joined=True)
-    before = {row.effect.row: row.over for row in judge(listed, GAINS)}
-    after = judge([*listed, joined], GAINS)
-    assert after[0].effect.row == "mine"
-    assert {row.effect.row: row.over for row in after[1:]} == before
+def test_losses_that_join_change_no_other() -> None:
+    """Neither verdicts nor what these hang on, by a further choice of all of them too."""
+
+    def judged(rows: list[Effect]) -> list[Judged]:
+        return judge(rows, GAINS, {"also": {row.row: row.by_set for row in rows}})
+
+    listed = [effect(f"l{k}", drawn(k, 2.0)) for k in range(3)]
+    joined = [effect(f"mine{k}", drawn(9 + k), joined=True) for k in range(30)]
+    after = judged([*listed, *joined])
+    assert all(row.effect.joined for row in after[:30])
+    assert after[30:] == judged(listed)
 
 
 def test_domains_are_a_family_of_their_own() -> None:

@@ -61,6 +61,7 @@ def test_a_loss_that_was_edited_since_it_ran_is_named(
     assert not resolved(own).edited, "it has not run"
     path = add(own, 0, 80.0, "mine.py:Mine")
     assert not resolved(own).edited
+    add(own, 1, 80.0, "mine.py:Mine", status="failed")
     with Path("mine.py").open("a") as file:
         file.write("# edited\n")
     said = "mine.py:Mine: edited after the records were made, which do not count."
