@@ -45,6 +45,7 @@ class Stub(Domain[Any, nn.Linear, torch.Tensor]):
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the runner open it, and look up packages and the commit once."""
+    torch.set_num_threads(1)  # as its runs do, so that all of them have one environment
     known = devices.environment(torch.device("cpu"))
     monkeypatch.setattr(opening, "domain_class", lambda _: Stub)
     monkeypatch.setattr(runner, "environment", lambda *_: known)
