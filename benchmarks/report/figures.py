@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from math import inf, isfinite, sqrt
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 from contrastbench.benchmarks.comparison.compare import Verdicts
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
+from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.tables.entries import (
     CAME_BACK,
     MAX_STANDARD_ERRORS,
@@ -167,12 +168,8 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
     columns = list(dict.fromkeys(place.column for place in shown))
     if not shown or len(columns) > MAX_PANELS:
         return None
-    rows = list(dict.fromkeys(place.row for place in shown))
-    dots = {}
-    for place in shown:
-        half = inf if place.half_width is None else place.half_width
-        kind = "control" if place.control else place.verdict
-        dots[place.row, place.column] = mean_dot(place.difference or 0.0, half, 1, kind)
+    rows = {place.row: Row(place.row, place.row, "", bool(place.control)) for place in shown}
+    dots = {(place.row, place.column): difference_dot(place) for place in shown}
     losses = [dot for dot in dots.values() if dot.kind != "control"]
     ends = [0.0, *(end for dot in losses or dots.values() for end in dot.ends)]
     about = min(ends), max(ends), 1, 0.0, "points", panel_width(columns), True
@@ -180,11 +177,14 @@ def differences_figure(verdicts: Verdicts) -> Figure | None:
         Panel(column, [dots.get((row, column), Dot(text="–")) for row in rows], *about)
         for column in columns
     ]
-    controls = {place.row for place in shown if place.control}
-    named = [Row(row, row, "", row in controls) for row in rows]
     texts = (f"{place.row} on {place.column} {signed(place.difference, 2)}" for place in shown)
     words = f"Differences from {verdicts.base} in points: {'; '.join(texts)}."
-    return Figure(named, panels, words, VERDICTS)
+    return Figure([*rows.values()], panels, words, VERDICTS)
+
+
+def difference_dot(place: Comparison) -> Dot:
+    kind = "control" if place.control else place.verdict
+    return mean_dot(place.difference or 0.0, place.half_width or 0.0, 1, kind)
 
 
 def mean_dot(mean: float, half: float, decimals: int, kind: str) -> Dot:

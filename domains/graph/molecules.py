@@ -87,19 +87,13 @@ def read_smiles(
     none if it is empty.
     """
     path = own.find_path(what, data_root)
-    with reading(path, "save it as UTF-8", "cannot be read"):
-        check_kind(path, "a CSV file", "give a header and rows")
-        text = io.StringIO(contents(path).decode("utf-8-sig"), newline="")
-        header, *rows = [row for row in csv.reader(text) if any(row)]
-    wrong = [(repr(",".join(row)), len(row)) for row in rows if len(row) != len(header)]
-    refuse(path, (wrong, f": {{}} has {{}} columns: give {len(header)}, as its header has"))
-    columns = dict(zip(header, zip(*rows, strict=True), strict=False))
+    columns = read_columns(path)
     names = {name.strip().lower(): name for name in columns}
-    place = next((names[name] for name in SMILES if name in names), "")
-    others = noted("others", header)
-    refuse(path, (not place, f" has no column smiles, but {others}: name it so"))
-    texts = columns.pop(place)
-    named = columns.pop(known_column(path, groups, columns)) if groups else ()
+    found = [names[name] for name in SMILES if name in names]
+    others = noted("others", [*columns])
+    refuse(path, (not found, f" has no column smiles, but {others}: name it so"))
+    texts = columns.pop(found[0])
+    named = columns.pop(known_column(path, groups, columns)) if groups else []
     tasks = task_columns(path, columns, target)
     mols = {k: mol for k, mol in enumerate(parsed(texts)) if mol}
     refuse(path, (len(mols) < 2, f" has {len(mols)} molecules that rdkit reads: give at least two"))
@@ -113,6 +107,16 @@ def read_smiles(
     smiles, kept = (chosen(tuple(words), mols) for words in (texts, named))
     graphs = replace(graphs, smiles=smiles, classes=tuple(tasks), groups=kept)
     return graphs, {note: found for note, found in notes.items() if found}
+
+
+def read_columns(path: Path) -> dict[str, list[str]]:
+    with reading(path, "save it as UTF-8", "cannot be read"):
+        check_kind(path, "a CSV file", "give a header and rows")
+        text = io.StringIO(contents(path).decode("utf-8-sig"), newline="")
+        header, *rows = [row for row in csv.reader(text) if any(row)]
+    wrong = [(repr(",".join(row)), len(row)) for row in rows if len(row) != len(header)]
+    refuse(path, (wrong, f": {{}} has {{}} columns: give {len(header)}, as its header has"))
+    return {name: [row[k] for row in rows] for k, name in enumerate(header)}
 
 
 def known_column(path: Path, name: str, columns: Iterable[str]) -> str:

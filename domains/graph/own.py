@@ -164,14 +164,8 @@ def raw_set(folder: Path) -> RawSet | None:
 def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple[str, ...]]:
     """Read the file of classes: each file with its class, or its answers; and their groups."""
     path = folder / LABELS_FILE
-    with reading(path, "save it as UTF-8", "cannot be read"):
-        lines = contents(path).decode("utf-8-sig").splitlines()
-    rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
-    headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
-    header = rows.pop(0) if headed and not (folder / rows[0][0]).is_file() else []
-    place = header.index(known_column(path, groups, header)) if groups else 0
-    named = tuple(row.pop(place) for row in rows if row[place:]) if groups else ()
-    wide = max(2, *map(len, rows)) if rows else 2
+    rows, named = rows_of_files(path, groups)
+    wide = max([2, *map(len, rows)])
     refuse(
         path,
         ([repr(",".join(r)) for r in rows if len(r) != wide], ": {} is not FILE,CLASS"),
@@ -180,12 +174,23 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
     )
     if wide > 2:
         return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows], named
-    numbers = [y for _, y in rows if is_number(y) and not float(y).is_integer()]
-    measured = numbers[:1] if len({*numbers}) > len(rows) / 2 else ()
+    classes = [(file, y) for file, y in rows]
+    numbers = [y for _, y in classes if is_number(y) and not float(y).is_integer()]
+    measured = numbers if len({*numbers}) > len(classes) / 2 else ()
     refuse(path, (measured, " has numbers such as {}, no classes: write a class for each"))
-    without = [file for file, y in rows if y.lower() in UNKNOWN]
+    without = [file for file, y in classes if y.lower() in UNKNOWN]
     refuse(path, (without, ": {} has no class: give one, or remove it"))
-    return [(file, y) for file, y in rows], named
+    return classes, named
+
+
+def rows_of_files(path: Path, groups: Name) -> tuple[list[list[str]], tuple[str, ...]]:
+    with reading(path, "save it as UTF-8", "cannot be read"):
+        lines = contents(path).decode("utf-8-sig").splitlines()
+    rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
+    headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
+    header = rows.pop(0) if headed and not path.with_name(rows[0][0]).is_file() else []
+    place = header.index(known_column(path, groups, header)) if groups else 0
+    return rows, tuple(row.pop(place) for row in rows if row[place:]) if groups else ()
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:

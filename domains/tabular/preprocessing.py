@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -119,15 +120,8 @@ class Columns:
         return {name: asdict(column) for name, column in self.by_name.items()}
 
     @classmethod
-    def of_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Columns":
-        columns: dict[str, TabularColumn] = {}
-        for name, about in values.items():
-            if "categories" in about:
-                kept = (tuple(map(str, about[key])) for key in ("categories", "rare"))
-                columns[name] = Categories(*kept)
-            else:
-                columns[name] = Numbers(*(float(about[key]) for key in ("median", "mean", "std")))
-        return cls(columns)
+    def of_json(cls, values: Mapping[str, Any]) -> "Columns":
+        return cls(TypeAdapter(dict[str, TabularColumn]).validate_python(values))
 
 
 def few_names(names: list[str]) -> str:

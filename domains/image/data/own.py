@@ -193,24 +193,19 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
     kind = file_kind(path).removeprefix("a zip archive")
     refuse(path, (kind, " is {}, not arrays by name: write it by numpy.savez"))
     with zipfile.ZipFile(path) as archive:
-        there = member_names(archive)
-        keys = array_keys(path, [name.removesuffix(".npy") for name in there], asked.groups)
+        names = [name.removesuffix(".npy") for name in member_names(archive)]
+        keys = array_keys(path, names, asked.groups)
         tested, kinds = "test_images" in keys, KINDS[: 3 if asked.groups else 2]
         wanted = {part: [part + kind for kind in kinds] for part in PREFIXES[: 3 if tested else 1]}
-        found = {part: names for part, names in wanted.items() if keys.keys() >= {*names}}
-        read = {key for pair in found.values() for key in pair}
-        arrays = {key: array(archive, name) for key, name in keys.items() if key in read}
-    classes, parts = np.unique(arrays["labels"]), sets.PartArrays()
-    for part, (images, labels, *groups) in found.items():
-        unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
-        refuse(path, (part and unknown, ": class {} has no training images"))
-        y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
-        named = [tuple(arrays[key].reshape(-1).astype(str).tolist()) for key in groups]
-        pixels = array_pixels(path, arrays, images, labels, *groups)
-        parts[part.strip("_") or "train"] = (pixels, y, *named)
+        found = {part: some for part, some in wanted.items() if keys.keys() >= {*some}}
+        arrays = {key: array(archive, keys[key]) for some in found.values() for key in some}
+    classes = np.unique(arrays["labels"])
+    parts: sets.PartArrays = {
+        part.strip("_") or "train": array_part(path, arrays, classes, *some)
+        for part, some in found.items()
+    }
     parts = parts if tested else sets.split_held_out(*parts["train"])
-    names = [str(label) for label in classes.tolist()]
-    check_classes(path, names, parts["train"][1].unique().tolist())
+    check_classes(path, [*map(str, classes.tolist())], parts["train"][1].unique().tolist())
     odd = len({x.shape[1:] for x, *_ in parts.values()}) > 1
     refuse(path, (odd, ": training and test images have different sizes: resize one part"))
     chosen_by = parts.pop("validation", None)
@@ -218,8 +213,8 @@ def read_arrays(path: Path, asked: sets.Request) -> sets.LoadedImages:
         (x, y, *g), (own_x, own_y, *own_g) = parts["train"], chosen_by
         named = [a + b for a, b in zip(g, own_g, strict=True)]
         parts["train"] = torch.cat([x, own_x]), torch.cat([y, own_y]), *named
-    made, digest = sets.on_device(parts, names, asked.device)
-    others = [name for key, name in keys.items() if key not in read]
+    made, digest = sets.on_device(parts, map(str, classes.tolist()), asked.device)
+    others = [name for key, name in keys.items() if key not in arrays]
     notes = {"arrays left out": others} if others else {}
     count = len(chosen_by[1]) if chosen_by else 0
     return replace(made, validation=count, drawn=not tested, notes=notes), digest
@@ -268,6 +263,16 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
             raise
         fault = f"{archive.filename}: {key} holds Python objects: save it as .astype(str)"
         raise UserError(fault) from None
+
+
+def array_part(
+    path: Path, arrays: dict[str, Array], classes: Array, images: str, labels: str, *groups: str
+) -> tuple[Any, ...]:
+    unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
+    refuse(path, (unknown, ": class {} has no training images"))
+    y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
+    named = [tuple(arrays[key].reshape(-1).astype(str).tolist()) for key in groups]
+    return array_pixels(path, arrays, images, labels, *groups), y, *named
 
 
 def array_pixels(path: Path, arrays: dict[str, Array], key: str, *others: str) -> torch.Tensor:
