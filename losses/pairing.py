@@ -5,15 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pairing:
-    """Facts about a pairing: its denominator and the number of positives of an anchor.
-
-    Args:
-        positive_in_denominator: whether the pairing adds the positive to the denominator.
-        one_positive: whether each anchor has exactly one positive.
-        mean_over_negatives: whether the denominator has the mean of the negatives, not their sum.
-        two_views: whether the contrast has two whole views, which losses of views need.
-        own_view: whether an anchor's negatives are rows of its own view alone.
-    """
+    """Facts about a pairing: its denominator and the number of positives of an anchor."""
 
     positive_in_denominator: bool  # whether the pairing adds the positive to the denominator
     one_positive: bool = True  # whether each anchor has exactly one

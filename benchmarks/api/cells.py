@@ -127,7 +127,6 @@ def seed_list(seeds: Iterable[int] | int) -> list[int]:
 
 
 def folder_argument(name: str, value: Any) -> Path:
-    """Return the folder that an argument names."""
     if not isinstance(value, str | Path):
         fault = f"must be the path of a folder, got {value!r}: give a string or a Path"
         raise UserError(f"{name} {fault}")

@@ -61,7 +61,6 @@ def records(
 
 
 def as_row(record: Record) -> dict[str, Any]:
-    """Flatten a record into one row of columns."""
     metrics, environment = record.get("metrics", {}), record["environment"]
     details = record["details"]
     known: dict[str, Any] = {**details, **environment, **record}
@@ -134,7 +133,6 @@ def compare(
 def resolved_table(
     name: str, losses: Sequence[str] | str, selection: str | None, results: Path
 ) -> Resolved:
-    """Return a table with the parameters that its selection chooses from records."""
     losses = [losses] if isinstance(losses, str) else losses
     joined = load_table(str(name), losses=[LossSpec(loss) for loss in losses])
     return resolve(joined, selection, results)

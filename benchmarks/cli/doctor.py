@@ -46,14 +46,12 @@ def doctor_lines() -> Iterator[str]:
 
 
 def data_folder(path: str) -> str:
-    """Return the folder of data, and whether there is no such folder."""
     if not path:
         return "not set"
     return path if Path(path).is_dir() else f"{path}, MISSING: name a folder that holds the data"
 
 
 def broken_domains() -> Iterator[str]:
-    """Yield a line for each domain of a package that cannot be loaded."""
     for name, about in declarations().items():
         if isinstance(about, UserError):
             yield f"domain {name} is BROKEN: {about}"

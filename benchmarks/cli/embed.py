@@ -73,13 +73,11 @@ def open_data(asked: Question) -> "tuple[Encoder, Listed]":
 
 
 def check_suffix(output: Path | None) -> None:
-    """Raise unless the file is of a known format, before anything is embedded."""
     if output and output.suffix not in WRITERS:
         raise UserError(f"--output {output}: give a name that ends in .parquet or .csv")
 
 
 def write(columns: dict[str, Any], samples: "Listed", output: Path | None) -> None:
-    """Write columns by name, after the names of samples that have some."""
     from contrastbench.benchmarks.api.frames import framed
 
     named = {} if samples.names is None else {"name": samples.names}

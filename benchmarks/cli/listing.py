@@ -18,7 +18,6 @@ from contrastbench.errors import UserError
 
 
 def domain_lines() -> Iterator[str]:
-    """Yield name, summary, embedded dataset and protocols; or why a package cannot be loaded."""
     for name, about in registry.declarations().items():
         if isinstance(about, UserError):
             yield f"{name:10} BROKEN: {about}"
@@ -28,7 +27,6 @@ def domain_lines() -> Iterator[str]:
 
 
 def dataset_lines(domain: str | None = None) -> Iterator[str]:
-    """Yield a line for each dataset: its name, domain and summary."""
     for name, about in listed_declarations(domain).items():
         for dataset in about.datasets.values():
             yield f"{dataset.name:20} {name:9} {dataset.described}"
@@ -37,7 +35,6 @@ def dataset_lines(domain: str | None = None) -> Iterator[str]:
 
 
 def recipes(domain: str | None = None) -> Iterator[str]:
-    """Yield the keys of --recipe by domain, with defaults, choices, meaning, and presets."""
     for name, about in listed_declarations(domain).items():
         recipe, said = about.recipe, meanings(about.recipe)
         yield f"{name}: presets {', '.join(recipe.presets) or 'none'}"
@@ -60,12 +57,10 @@ def meanings(recipe: type[Recipe]) -> dict[str, str]:
 
 @cache
 def module_tree(file: str) -> ast.Module:
-    """Return the syntax of a module."""
     return ast.parse(Path(file).read_text("utf-8"))
 
 
 def listed_declarations(domain: str | None) -> dict[str, Declaration]:
-    """The declaration of one domain, or all that can be loaded."""
     return {domain: registry.declaration(domain)} if domain else registry.loaded_declarations()
 
 
@@ -99,7 +94,6 @@ def kind_text(kind: Any) -> str:
 
 
 def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterator[str]:
-    """Yield datasets and corpora with their places and sizes, and a user's own kinds."""
     for domain, about in registry.loaded_declarations().items():
         for dataset in {**about.datasets, **about.corpora}.values():
             if name in (None, dataset.name):
@@ -110,5 +104,4 @@ def data_lines(data_root: Path | None = None, name: str | None = None) -> Iterat
 
 
 def own_kind_line(domain: str, source: Source) -> str:
-    """Return a line on a kind of data that a user may bring."""
     return f"{source.usage:20} {domain:9} your own: {source.summary}"

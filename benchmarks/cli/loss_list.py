@@ -8,7 +8,6 @@ from contrastbench.losses.registry import losses as registered_losses
 
 
 def loss_lines() -> Iterator[str]:
-    """Name, parameters with defaults, summary, ranges, limits; a package's loss with its place."""
     for name, path in registered_losses().items():
         if name not in OURS:  # to describe it would import it, and torch with it
             yield f"{name}\n    Of a package: {path}"
@@ -31,7 +30,6 @@ def described(name: str) -> Description:
 
 
 def families() -> Iterator[str]:
-    """Yield each family of losses, then a line for each of its losses: name, summary, aliases."""
     for family, members in FAMILIES.items():
         yield family
         for name in members:

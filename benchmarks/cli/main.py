@@ -182,7 +182,6 @@ def usage(error: Exception) -> str:
 
 
 def commands_with(option: str) -> str:
-    """Return the names of the commands that take an option."""
     words = {n: [word for param in c.params for word in param.opts] for n, c in Commands().items()}
     return ", ".join(name for name, known in words.items() if option in known)
 
@@ -217,7 +216,6 @@ def main() -> None:
 
 
 def run_command_line() -> NoReturn:
-    """Run the command and exit with its code."""
     # nothing here is for plugins of pydantic, and the search for them takes longer than a list
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     warnings.formatwarning = lambda message, *_: f"bench: {printable(str(message))}\n"

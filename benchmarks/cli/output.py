@@ -8,12 +8,10 @@ from contrastbench.errors import tell
 
 
 def say(line: object) -> None:
-    """Print a line on standard output."""
     tell(str(line), sys.stdout)
 
 
 def show(text: str) -> None:
-    """Print the lines of a text on standard output."""
     for line in text.removesuffix("\n").split("\n"):
         say(line)
 

@@ -51,7 +51,6 @@ def reproduce(
 
 
 def reproduction_lines(outcome: Outcome) -> Iterator[str]:
-    """Yield the answer, the values that differ side by side, and the origin of the limits."""
     record = outcome.record
     title = f"{record['domain']} {record['dataset']} {record['loss']} seed {record['seed']}"
     yield f"{title}: {reproduction_verdict(outcome)}"
@@ -86,7 +85,6 @@ def difference_lines(values: Sequence[ValueDifference]) -> Iterator[str]:
 
 
 def circumstance_lines(circumstances: Sequence[ValueDifference]) -> Iterator[str]:
-    """Yield a line for each circumstance that differs, and one for those of no record."""
     lacking = [item.name for item in circumstances if item.recorded is None]
     for item in circumstances:
         if item.recorded is not None:
@@ -96,7 +94,6 @@ def circumstance_lines(circumstances: Sequence[ValueDifference]) -> Iterator[str
 
 
 def limit_lines(outcome: Outcome) -> Iterator[str]:
-    """Yield where the limits are from, if they count."""
     spread, dataset = outcome.spread, outcome.record["dataset"]
     if outcome.promised:
         return

@@ -113,7 +113,6 @@ def trained(
 
 
 def record_lines(record: "Record", path: Path, kept: bool = False) -> Iterator[str]:
-    """Yield a line on a record, and those on its training: collapsed, diverged, learned."""
     yield record_line(record, path, kept)
     if has_collapsed(health := record["details"].get("health", {})):
         yield f"  {rank_text(health)}: it collapsed, all samples have nearly the same"
@@ -129,7 +128,6 @@ def has_collapsed(health: Mapping[str, float]) -> bool:
 
 
 def rank_text(health: Mapping[str, float]) -> str:
-    """Return the embedding's effective rank in words."""
     return f"the embedding has rank {health['rank']:.1f} of {health['rank_of']:.0f}"
 
 
@@ -175,7 +173,6 @@ def four_digits(value: Any) -> str:
 
 
 def seeds_summary(done: "list[Record]") -> str:
-    """Return mean and standard deviation of the main metric over seeds, in words."""
     good = [record["metrics"][record["main"]] for record in done if record["status"] == "ok"]
     if len(good) < 2:
         return f"{len(good)} of {len(done)} seeds are ok: no mean over seeds"

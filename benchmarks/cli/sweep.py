@@ -132,7 +132,6 @@ def parse_jobs(text: str) -> tuple[int, bool]:
 
 
 def check_runnable(plan: "Plan", options: Options) -> None:
-    """Raise unless there are the devices and something to run."""
     from contrastbench.benchmarks.sweeps.process import check_devices
 
     if not launched():
@@ -145,7 +144,6 @@ def check_runnable(plan: "Plan", options: Options) -> None:
 
 
 def on_slurm(plan: "Plan", jobs: str | None, devices: int | None, settings: dict[str, Any]) -> None:
-    """Submit jobs that run this command, and say what comes next."""
     with needing("slurm", "--slurm"):
         from contrastbench.benchmarks.sweeps import slurm
 

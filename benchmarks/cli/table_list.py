@@ -50,7 +50,6 @@ def listed(name: str) -> Listed:
 
 
 def done_in(name: str, about: Listed, results: Path) -> str:
-    """Return how many published values of a table are done, with the hours of their records."""
     from contrastbench.benchmarks.records.store import file_name
 
     folders = {results.joinpath("runs", *map(file_name, one)) for one in about.data}

@@ -76,7 +76,6 @@ class Experiment:
 
     @cached_property
     def key(self) -> str:
-        """Return a key that is equal for equal experiments."""
         recipe, loss = self.full_recipe, self.loss.complete
         identity = (loss.name, loss.params, self.loss.code, recipe.protocol)
         values = recipe.model_dump(mode="json")
@@ -139,7 +138,6 @@ class Experiment:
         return remembered(what, lambda: self.records_of(cells))
 
     def records_of(self, cells: Mapping[Hashable, list[reading.StoredCell]]) -> list[Record]:
-        """Return its records among the cells of its loss by training, by file name."""
         mine = [cell for training in self.trainings for cell in cells.get(training, ())]
         mine = [cell for cell in mine if self.is_scored_in(cell.record)]
         mine.sort(key=lambda cell: cell.stored.name)

@@ -79,7 +79,6 @@ def of_folds(records: Sequence[Record]) -> Record | None:
 
 
 def inner_scores(record: Record) -> Sequence[float]:
-    """Return the inner scores by which the folds of an ok record choose."""
     about = scored_parts(record)
     if not about.folds or len(about.inner) != len(about.folds):
         raise UserError(

@@ -122,7 +122,6 @@ def write_pack(dataset: Path, records: Iterable[tuple[str, str, bytes]]) -> Path
 
 
 def insert(base: sqlite3.Connection, records: Iterable[tuple[str, str, bytes]]) -> None:
-    """Insert files, and blocks of about `BLOCK_BYTES`."""
     block, number = bytearray(), 1
 
     def flush() -> None:
@@ -235,7 +234,6 @@ def merge_dataset(dataset: Path, target: Path, done: Merged, invalid: Container[
 
 
 def compare_known(theirs: Iterable[Stored], target: Path, done: Merged) -> list[Stored]:
-    """Compare what is there already, and return what is new."""
     ours = {stored.place: stored for stored in reading.stored_of(target)}
     new = []
     for stored in theirs:

@@ -168,7 +168,6 @@ class Pack:
         return dict(zip(self.folders, lines, strict=True))
 
     def valid_records(self, folder: str) -> Iterator[tuple[str, Record]]:
-        """Read the records of a loss, and yield the valid ones with their names."""
         for name in self.folders[folder]:
             with suppress(UserError):  # whoever asks for this one is told
                 yield name, self.read(folder, name)
@@ -215,5 +214,4 @@ def pack_name(path: Path) -> str:
 
 
 def packs_of(dataset: Path) -> list[Pack]:
-    """Return the packs of a data set's folder by name."""
     return [open_pack(path) for path in sorted(dataset.glob(PACK_PATTERN))]

@@ -53,7 +53,6 @@ def remembered(what: Hashable, find: Callable[[], T]) -> T:
 
 
 def within_moment() -> bool:
-    """Return whether a block remembers what is read."""
     return _memory.get() is not None
 
 

@@ -70,19 +70,13 @@ def all_records(results: Path) -> Iterator[tuple[Path, Record]]:
                 yield stored.path, record
 
 
-def find(path: Path) -> Stored | None:
-    """Return a record's file, by itself or in a pack; None: there is none."""
+def find_record(path: Path) -> Record | None:
+    """Return the record of a file, by itself or in a pack; None: there is none."""
     if os.path.lexists(path):
-        return Stored(path.parent, path.name)
+        return store.read_valid(path)
     opened = packs.packs_of(path.parents[1])
     having = (pack for pack in opened if path.name in pack.folders.get(path.parent.name, ()))
-    return next((Stored(path.parent, path.name, pack) for pack in having), None)
-
-
-def find_record(path: Path) -> Record | None:
-    """Return the record of a file, which may be in a pack, or None."""
-    stored = find(path)
-    return stored.record() if stored else None
+    return next((pack.record(path.parent.name, path.name) for pack in having), None)
 
 
 def stored_in(folder: Path) -> list[Stored]:
@@ -101,7 +95,6 @@ def stored_in(folder: Path) -> list[Stored]:
 
 
 def stored_of(dataset: Path) -> list[Stored]:
-    """Return the files of a data set's records, by loss and name; there may be none."""
     return [file for folder in loss_folders(dataset) for file in stored_in(folder)]
 
 
@@ -124,7 +117,6 @@ class StoredCell(NamedTuple):
     others: list[Stored]
 
     def records(self) -> list[Record]:
-        """Return all records of the cell, by file name."""
         both = chain([(self.stored, self.record)], valid_records(self.others))
         return [record for _, record in agreeing(both) if record["key"] == self.record["key"]]
 
@@ -207,7 +199,6 @@ def dataset_folders(results: Path) -> list[Path]:
 
 
 def filled_folders(results: Path) -> list[Path]:
-    """Return the folders of all datasets."""
     datasets = dataset_folders(results)
     if not any(map(stored_of, datasets)):
         raise UserError(f"{results} holds no records: name a folder that holds runs/")
@@ -222,7 +213,6 @@ def loss_folders(dataset: Path) -> list[Path]:
 
 
 def loose_files(folder: Path) -> list[str]:
-    """Return the file names in the folder of a loss, including failed runs."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name.endswith(".json"))

@@ -178,7 +178,6 @@ def wrong_details(details: Mapping[str, Any]) -> str:
 
 
 def first_unusable(values: Mapping[str, Any]) -> str:
-    """Return which of the values has something unusable, and what."""
     for name, value in values.items():
         if (wrong := unstorable(value)) is not None:
             return f"{name} has {shown(wrong)} (a number in bounds, or a text of one line)"
@@ -226,7 +225,6 @@ def first_of(error: ValidationError) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the start of a value as Python writes it."""
     try:
         return reprlib.repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -234,5 +232,4 @@ def shown(value: Any) -> str:
 
 
 def warn(error: InvalidRecord) -> None:
-    """Warn in one line that a record is left out."""
     warnings.warn(f"left out: {error}", stacklevel=2)

@@ -16,26 +16,17 @@ def parse_seeds(text: str, name: str = "--seeds") -> list[int]:
     [0, 1, 2, 7]
     """
     seeds: list[int] = []
+    cut = text if len(text) <= 60 else f"{text[:60]}..."
+    shown = f"{name} {cut!r}"
+    fix = "give distinct numbers from 0 on, below 2**32, such as 0-4 or 0,2,5"
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last < SEED_LIMIT:
-            raise wrong_seeds(text, name)
+            raise UserError(f"{shown}: {fix}")
         if len(seeds) + last - first >= MOST_SEEDS:
-            raise UserError(f"{name} {shortened(text)}: give at most {MOST_SEEDS:,} seeds")
+            raise UserError(f"{shown}: give at most {MOST_SEEDS:,} seeds")
         seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
-        raise wrong_seeds(text, name)
+        raise UserError(f"{shown}: {fix}")
     return seeds
-
-
-def wrong_seeds(text: str, name: str) -> UserError:
-    return UserError(
-        f"{name} {shortened(text)}: give distinct numbers from 0 on, below 2**32, such as 0-4 "
-        "or 0,2,5"
-    )
-
-
-def shortened(text: str) -> str:
-    """Shorten a text to one line's length."""
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")

@@ -42,7 +42,6 @@ def family(name: str) -> str:
 
 
 def description(name: str) -> Iterator[Block]:
-    """Yield the paragraphs and formulas of the docstring of a loss of ours."""
     if name not in OURS:
         return
     for text in DESCRIPTION_END.split(inspect.getdoc(load(name)) or "")[0].split("\n\n"):
@@ -54,7 +53,6 @@ def description(name: str) -> Iterator[Block]:
 
 
 def parameter_table(name: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each parameter with its default, its values and the part that a search tries."""
     about = describe(name)
     for key, values in about.ranges.items():
         searched = ""

@@ -120,7 +120,6 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def by_loss(members: Sequence[Group]) -> dict[str, Any]:
-    """Return the experiments on a data set by loss, and the settings that all share."""
     by_name: dict[str, list[Group]] = grouped((group.first["loss"], group) for group in members)
     recipes = [group.first["recipe"] for group in members]
     first = {**recipes[0], "protocol": members[0].first["protocol"]}

@@ -115,7 +115,6 @@ def answer_request(folder: Path) -> None:
 
 
 def declare(loss: LossSpec) -> Answer:
-    """Return what the loss declares, and what the laws say of it."""
     from contrastbench.losses import laws
 
     loss.check()
@@ -127,7 +126,6 @@ def declare(loss: LossSpec) -> Answer:
 
 
 def run(folder: Path, request: dict[str, Any], loss: LossSpec) -> Answer:
-    """Run the seeds of an experiment, which publishes their records."""
     from contrastbench.benchmarks.running.runner import run_cell
 
     work = Experiment(**request["experiment"] | {"loss": loss})

@@ -31,7 +31,6 @@ class LossDeclaration(Strict):
 
 
 def read_declaration(path: Path) -> LossDeclaration:
-    """Return the licence and paper that stand in a file; raise where one is missing or wrong."""
     if not path.is_file():
         raise UserError(f"{path} is missing: write two lines, licence: MIT and paper: https://...")
     return strict_yaml.read_yaml(path).as_model(LossDeclaration)

@@ -290,7 +290,6 @@ def check_packages(wanted: Mapping[str, str]) -> None:
 
 
 def option_values(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Return the values that a command gives by one of its options."""
     pairs = [words[i + 1].partition("=") for i, word in enumerate(words[:-1]) if word == option]
     return {key: parse_value(text) for key, _, text in pairs}
 

@@ -69,7 +69,6 @@ class Verification:
 
     @property
     def request(self) -> dict[str, Any]:
-        """Return what every child is told."""
         return {"files": dict(self.given.sources), "data_root": str(self.data_root)}
 
     @property
@@ -238,7 +237,6 @@ def returned_record(data: bytes, path: Path, known: store.Fields) -> store.Recor
 
 
 def compare_claim(case: Verification) -> str:
-    """Compare the bundle's records with those made here."""
     ours = {name: record for name, record in sorted(case.made.items()) if record["loss_code"]}
     factor = sqrt(2) * NormalDist().inv_cdf(1 - LEVEL / 2 / max(1, len(ours)))
     outcomes = list[Outcome]()

@@ -38,7 +38,6 @@ class Task(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The experiment, for people."""
         return f"{self.experiment.label}{self.apart}"
 
     @property
@@ -48,12 +47,10 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Return a key that is equal for tasks of one cell."""
         return self.experiment.key, self.seed
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
-    """Yield the tasks of experiments with their seeds, each once."""
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:
@@ -189,15 +186,13 @@ def wanted_values(only: Sequence[str]) -> dict[str, list[str]]:
     >>> wanted_values(["dataset=MUTAG", "dataset=DD", "loss=adnce"])
     {'dataset': ['MUTAG', 'DD'], 'loss': ['adnce']}
     """
-    values: dict[str, list[str]] = {}
-    for pair in only:
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals or not key or not value:
-            raise UserError(f"--only {pair!r}: give KEY=VALUE, such as dataset=MUTAG")
-        if key not in KEYS:
-            raise unknown("--only", key, KEYS)
-        values.setdefault(key, []).append(value)
-    return values
+    pairs = [[part.strip() for part in pair.split("=", 1)] for pair in only]
+    for given, pair in zip(only, pairs, strict=True):
+        if len(pair) < 2 or not all(pair):
+            raise UserError(f"--only {given!r}: give KEY=VALUE, such as dataset=MUTAG")
+        if pair[0] not in KEYS:
+            raise unknown("--only", pair[0], KEYS)
+    return grouped((key, value) for key, value in pairs)
 
 
 @dataclass(frozen=True)
@@ -297,7 +292,6 @@ def make_plan(
 
 
 def plan_lines(plan: Plan, costs: Costs) -> Iterator[str]:
-    """A line for each experiment, and one for all."""
     work = plan.tasks()
     if not work:
         yield f"0 cells: {'; '.join(plan.reasons())}"

@@ -89,7 +89,6 @@ class Worker:
         return reply
 
     def message(self, task: Task, wait: bool) -> Reply:
-        """A task as the worker reads it."""
         return {
             "experiment": dataclasses.asdict(task.experiment),
             "seed": task.seed,
@@ -122,7 +121,6 @@ class Worker:
         return (words.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
     def end(self) -> None:
-        """Wait until the process ends."""
         self.process.communicate()
         self.errors.close()
 
@@ -190,7 +188,6 @@ def cuda_devices() -> tuple[str, ...]:
 
 
 def run_ranks() -> None:
-    """Run the ranks until they end."""
     end_on_sigterm()
     devices, (kind, _, card) = int(sys.argv[1]), sys.argv[2].partition(":")
     ending = launch(Job([MODULE, kind], sys.stdout, input=None, card=int(card or 0)), devices)

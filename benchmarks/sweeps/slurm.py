@@ -31,7 +31,6 @@ class SlurmJob:
         self.words, self.devices = words, devices
 
     def __call__(self) -> None:
-        """Run the command and end with its exit code."""
         words = command(self.words, self.devices)
         self.process = subprocess.Popen(words, preexec_fn=ignore_signal_of_submitit)
         if code := self.process.wait():

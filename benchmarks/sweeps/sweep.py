@@ -171,7 +171,6 @@ class Sweep:
         self.unwritten = ""  # why the disk did not take a record
 
     def begin(self, tasks: Iterable[Task]) -> None:
-        """Begin a round of tasks."""
         parts = (some for _, some in groupby(tasks, lambda task: (own_code(task), data_of(task))))
         self.waiting = [Waiting(task, k) for k, some in enumerate(parts) for task in some]
         self.taken = set[int]()  # groups of which a worker has had a task
@@ -196,7 +195,6 @@ class Sweep:
         return self.failures
 
     def serve_all(self) -> None:
-        """Run what is waiting, with a worker in each slot."""
         total = len(self.waiting)
         slots = self.slots[:total]
         with Progress(total, "sweep") as progress, ThreadPoolExecutor(len(slots) or 1) as threads:
@@ -333,7 +331,6 @@ class Sweep:
             self.ranks.end()
 
     def stop(self, how: Callable[["subprocess.Popen[str]"], None]) -> None:
-        """End all workers, one way or the other."""
         with self.lock:
             self.stopped = True
             for worker in self.workers:
@@ -355,7 +352,6 @@ def scope(experiment: Experiment, no_data: bool) -> str:
 
 
 def failure_lines(failures: Sequence[Failure]) -> Iterator[str]:
-    """A line for each experiment and reason, with its seeds."""
     seeds = grouped(((one.task.label, one.reason), one.task.seed) for one in failures)
     for (label, reason), some in seeds.items():
         yield f"{label}, seed{plural(len(some))} {', '.join(map(str, sorted(some)))}: {reason}"

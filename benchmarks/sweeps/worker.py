@@ -39,7 +39,6 @@ Message = dict[str, Any]
 
 
 def main() -> None:
-    """Answer every line of standard input, with the other ranks if there are any."""
     end_on_sigterm()
     channel = launch.private_channel()
     with launch.ended_at_once():
@@ -78,7 +77,6 @@ class Inbox:
         self.busy = threading.Event()
 
     def listen(self) -> None:
-        """Take lines until they end."""
         for line in sys.stdin:
             self.lines.put(line)
         self.lines.put(None)
@@ -107,7 +105,6 @@ def answer_message(message: Message) -> Message:
 
 
 def attempt(message: Message) -> Message:
-    """Run the cell and say what became of it."""
     about = message["experiment"]
     experiment = Experiment(**about | {"loss": LossSpec(**about["loss"])})
     given = message["options"]

@@ -59,7 +59,6 @@ class PublishedPlace:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the evaluation's settings in the table and the recipe."""
         settings: dict[str, Any] = {"seeds": len(self.resolved.table.seeds)}
         metric = self.resolved.metrics[self.cell.column] or ""
         if ON_TEST in metric:
@@ -171,7 +170,6 @@ def audit_lists(every: list[PublishedPlace]) -> dict[str, list[list[str]]]:
 def shared_lines(
     verdict: str, places: PlacesByFinding, every: list[PublishedPlace]
 ) -> Iterator[list[str]]:
-    """Yield the lines of one verdict: where it holds, of which keys, and what is said of them."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for finding, where in sorted(places.items(), key=lambda item: -len(item[1])):
         if finding.verdict == verdict:

@@ -156,7 +156,6 @@ def shared_statements(path: Path) -> list[schema.Statement]:
 
 
 def marked_statements(table: schema.PublishedTable) -> Iterator[schema.Statement]:
-    """Yield the statements that columns and rows mark as their own values from a source."""
     for name, column in table.columns.items():
         yield from marked(column.recipe_from, column.recipe, "recipe", columns=[name])
     for row in table.rows:
@@ -171,7 +170,6 @@ def marked_statements(table: schema.PublishedTable) -> Iterator[schema.Statement
 def marked(
     sources: dict[str, list[str]], values: dict[str, Any], kind: str, **where: list[str]
 ) -> Iterator[schema.Statement]:
-    """Yield a statement for each source that marks some of these values."""
     for source, keys in sources.items():
         said = {key: value for key, value in values.items() if key in keys}
         yield schema.Statement.model_validate({"from": source, kind: said, **where})

@@ -177,7 +177,6 @@ class Resolved:
 
     @property
     def ships(self) -> bool:
-        """Return whether records of the table come with contrastbench."""
         works = (work for cell in self.cells for work in cell.experiments)
         return any(work.records(SHIPPED) for work in works)
 

@@ -102,7 +102,6 @@ class Place:
         return replace(self, setup=setup).experiment(setting)
 
     def combined_records(self, choice: Choice, results: Path, but: Container[int]) -> ByData:
-        """Return the records of a choice by folds, by the seeds that are shown."""
         trials = [self.experiment(setting) for setting in choice.settings]
         only = [seed + self.shift for seed in self.setup.seeds] or None
         return self.shown(nested.chosen_by_data(trials, results, but, only))
