@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, TextIO
 
@@ -81,6 +81,12 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
     else:
         fix = f"known: {', '.join(known) or 'none'}"
     return UserError(f"unknown {kind} {name!r}: {fix}{hint}")
+
+
+def check_known(kind: str, name: str, known: Collection[str]) -> None:
+    """Raise unless the name is among the known ones, as `unknown` says it."""
+    if name not in known:
+        raise unknown(kind, name, known)
 
 
 def closest(name: str, known: Sequence[str], count: int, cutoff: float) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from contrastbench.domains.declaration import Source
 from contrastbench.domains.reading import reading, refuse
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known, unknown
 
 Read = TypeVar("Read")
 PYTHON = "FILE.py"  # the kind of a function in a file: the file is a part of what it names
@@ -43,8 +43,7 @@ def parse_source(name: str, sources: Iterable[Source]) -> tuple[Source, str] | N
         return None
     if kind.endswith(".py") and PYTHON in known:
         kind, what = PYTHON, name * bool(what)
-    if kind not in known:
-        raise unknown("kind of data", kind, known)
+    check_known("kind of data", kind, known)
     fix = f"give it as --recipe corpus={name}"
     refuse(name, (known[kind].corpus, f" is training text and cannot be scored: {fix}"))
     refuse(name, (not what, f" has nothing after the colon: give {known[kind].usage}"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from contrastbench.domains.strict import Strict
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known, unknown
 from contrastbench.losses.pairing import PAIRINGS, Pairing
 
 Width = Annotated[int, Field(ge=1)]  # of a layer
@@ -245,8 +245,7 @@ class Recipe(Strict):
             given = {key: value for key, value in values.items() if key != "preset"}
             values = laid_over(cls.presets[name], given)
         for key in values:
-            if key not in cls.model_fields:
-                raise unknown(f"recipe key of domain {domain}", key, cls.model_fields)
+            check_known(f"recipe key of domain {domain}", key, cls.model_fields)
         try:
             return cls(**values)
         except ValidationError as error:

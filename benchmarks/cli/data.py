@@ -12,7 +12,7 @@ from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running.options import check_data_root
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known, unknown
 from contrastbench.losses.spec import NONE, LossSpec
 
 ACTIONS = ("list", "fetch", "verify", "check")
@@ -47,8 +47,7 @@ def data(
     options = {"--domain": domain, "--target": target, "--recipe": recipe}
     for option in (option for option, value in options.items() if value and action != "check"):
         raise UserError(f"{option} is for check: leave it out")
-    if action not in ACTIONS:
-        raise unknown("action", action, ACTIONS)
+    check_known("action", action, ACTIONS)
     bad = False
     lines = of_declared(action, name, data_root)
     if action == "check":

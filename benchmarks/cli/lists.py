@@ -8,7 +8,7 @@ from typer import Argument
 
 from contrastbench.benchmarks.cli.output import show
 from contrastbench.benchmarks.records.read_cache import one_moment
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 
 LISTS = {  # module, its function, and what that takes; what they import decides their time
     "losses": ("loss_list", "loss_lines", ""),
@@ -36,8 +36,7 @@ def list_(
     Example: bench list recipes graph
     Example: bench list tables
     """
-    if what not in LISTS:
-        raise unknown("list", what, LISTS)
+    check_known("list", what, LISTS)
     module, function, argument = LISTS[what]
     if domain and argument != "domain":
         raise UserError(f"bench list {what} takes no domain: leave {domain} out")

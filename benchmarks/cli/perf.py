@@ -9,7 +9,7 @@ from typer import Argument
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import show
 from contrastbench.domains.registry import loaded_declarations
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 
 PERF_PARTS = {part: f"contrastbench.benchmarks.perf.{part}" for part in ("losses", "commands")}
 
@@ -30,8 +30,7 @@ def perf(
     """
     domains = loaded_declarations().items()
     parts = PERF_PARTS | {name: about.perf for name, about in domains if about.perf}
-    if part not in parts:
-        raise unknown("benchmark", part, parts)
+    check_known("benchmark", part, parts)
     from contrastbench.benchmarks.perf.timing import measured_on
     from contrastbench.benchmarks.running.devices import open_device
 

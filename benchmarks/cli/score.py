@@ -12,7 +12,7 @@ from contrastbench.benchmarks.records.seeds import SEED_LIMIT
 from contrastbench.benchmarks.running.options import check_data_root
 from contrastbench.domains import exported
 from contrastbench.domains.registry import check_dataset, check_needs, declaration
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 
 
 def score(
@@ -46,8 +46,7 @@ def score(
     if not about.protocols:
         own = " --loss none --recipe encoder=FOLDER" * ("encoder" in about.recipe.model_fields)
         raise UserError(f"domain {domain} cannot score other encoders: use bench run{own}")
-    if by not in about.protocols:
-        raise unknown("protocol", by, about.protocols)
+    check_known("protocol", by, about.protocols)
     check_dataset(domain, dataset or "")
     if target is not None and "target" not in about.recipe.model_fields:
         raise UserError(f"domain {domain} has no target column: leave --target out")

@@ -22,7 +22,7 @@ from contrastbench.benchmarks.report.words import (
 )
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved, lacking
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 
 ALL_HINT = "bench compare with --all shows every test and its power."
 FORMATS = ("md", "csv", "json", "latex")
@@ -38,8 +38,7 @@ def render_comparison(
     width: int | None = None,
 ) -> str:
     """Return a comparison as text; a width asks for it as a terminal of so many columns has it."""
-    if format_ not in FORMATS:
-        raise unknown("format", format_, FORMATS)
+    check_known("format", format_, FORMATS)
     verdicts = compared(resolved, baseline)
     if format_ == "csv":
         return files.comma_separated(comparison_rows(verdicts), "{:.6g}")

@@ -12,18 +12,16 @@ from contrastbench.benchmarks.tables.audit import audit_lists, coverage, publish
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 
 
 def render_table(resolved: Resolved, format_: str, values: str | None = None) -> str:
     """Return the table as text; `values` are theirs, ours or both (None), in LaTeX."""
     formats = {"md": table_markdown, "csv": table_csv, "json": table_json, "latex": table_latex}
-    if format_ not in formats:
-        raise unknown("format", format_, formats)
+    check_known("format", format_, formats)
     if values is None:
         return formats[format_](resolved, list(entries(resolved)))
-    if values not in latex.VALUES:
-        raise unknown("value of --values", values, latex.VALUES)
+    check_known("value of --values", values, latex.VALUES)
     if format_ != "latex":
         raise UserError(f"--values {values} is of LaTeX: add --format latex")
     if values == latex.THEIRS and not resolved.table.quotes:

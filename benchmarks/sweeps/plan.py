@@ -22,7 +22,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide, lacking
 from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
-from contrastbench.errors import UserError, plural, unknown
+from contrastbench.errors import UserError, check_known, plural
 from contrastbench.losses.spec import LossSpec
 
 State = Literal["done", "diverged", "failed", "missing"]
@@ -163,8 +163,7 @@ def runnable_places(table: Table, only: Sequence[str] = ()) -> list[Place]:
     for key, values in wanted_values(only).items():
         known = {label(place, key) for place in everything}
         for value in values:
-            if value not in known:
-                raise unknown(f"{key} in {table.name}", value, known)
+            check_known(f"{key} in {table.name}", value, known)
         chosen = [place for place in chosen if label(place, key) in values]
     if not chosen:
         raise UserError(
@@ -190,8 +189,7 @@ def wanted_values(only: Sequence[str]) -> dict[str, list[str]]:
     for given, pair in zip(only, pairs, strict=True):
         if len(pair) < 2 or not all(pair):
             raise UserError(f"--only {given!r}: give KEY=VALUE, such as dataset=MUTAG")
-        if pair[0] not in KEYS:
-            raise unknown("--only", pair[0], KEYS)
+        check_known("--only", pair[0], KEYS)
     return grouped((key, value) for key, value in pairs)
 
 

@@ -19,7 +19,7 @@ from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
 from contrastbench.domains import registry
 from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.strict_yaml import Document
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known, unknown
 from contrastbench.losses.registry import SUPERVISED, losses
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -154,8 +154,7 @@ def declared_quick(
         return None
     with document.at("quick", "datasets"):
         for name in file.quick.datasets:
-            if name not in known:
-                raise unknown("data set of the sweep", name, known)
+            check_known("data set of the sweep", name, known)
         check_distinct(file.quick.datasets, "dataset")
     with document.at("quick", "seeds"):
         own = seed_numbers(file.quick.seeds)
@@ -261,8 +260,7 @@ def kept_to(
     there: dict[str, dict[str, schema.Params]] = {}
     for name, parts in file.only.items():
         with document.at("only", name):
-            if name not in [row.name for row in rows]:
-                raise unknown("loss of the sweep", name, [row.name for row in rows])
+            check_known("loss of the sweep", name, [row.name for row in rows])
             for part in parts:
                 if not any(part in column for column in columns):
                     raise unknown("part of a data set's name", part, columns)

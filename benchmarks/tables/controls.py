@@ -14,7 +14,7 @@ from typing import Any, Literal
 from contrastbench.benchmarks.tables.schema import Column, Row, baseline
 from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.domains.registry import make_recipe
-from contrastbench.errors import UserError, unknown
+from contrastbench.errors import UserError, check_known
 from contrastbench.losses.registry import SUPERVISED
 from contrastbench.losses.spec import NONE, LossSpec
 
@@ -60,8 +60,7 @@ def asked_controls(asked: bool | Iterable[str]) -> list[str]:
         return [name for name, control in CONTROLS.items() if asked and control.usual]
     asked = list(asked)
     for name in asked:
-        if name not in CONTROLS:
-            raise unknown("control", name, CONTROLS)
+        check_known("control", name, CONTROLS)
     return [name for name in CONTROLS if name in asked]
 
 

@@ -18,7 +18,7 @@ from statistics import fmean, stdev
 
 from contrastbench.benchmarks.records.store import Record, json_digest
 from contrastbench.benchmarks.tables.resolved import Line, Resolved, ResolvedCell
-from contrastbench.errors import unknown
+from contrastbench.errors import check_known
 from contrastbench.losses.spec import NONE
 
 CAME_BACK, MISSED, TOO_WIDE = "yes", "no", "too wide to tell"
@@ -179,8 +179,7 @@ def average_entry(resolved: Resolved, line: Line, others: list[Entry]) -> Entry:
 
 def shown_value(resolved: Resolved, column: str, record: Record) -> float:
     name = resolved.metrics[column] or record["main"]
-    if name not in record["metrics"]:
-        raise unknown(f"metric of column {column!r}", name, record["metrics"])
+    check_known(f"metric of column {column!r}", name, record["metrics"])
     return float(record["metrics"][name])
 
 

@@ -28,7 +28,7 @@ from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
 from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse
 from contrastbench.domains.samples import Counted
-from contrastbench.errors import unknown, users_code
+from contrastbench.errors import check_known, unknown, users_code
 from contrastbench.losses.source import Sources
 
 FURTHER = "columns or attributes, left out"
@@ -306,8 +306,7 @@ def read_set(what: str, data_root: Path | None, groups: str | None = None) -> Re
     with quiet_compiler():
         from torch_geometric import datasets
     kind, _, name = what.partition(":")
-    if kind not in datasets.__all__:
-        raise unknown("set of torch_geometric.datasets", kind, datasets.__all__)
+    check_known("set of torch_geometric.datasets", kind, datasets.__all__)
     place = (data_root or cache_folder()) / "torch_geometric" / kind
     class_ = getattr(datasets, kind)
     root = [str(place)] * ("root" in inspect.signature(class_).parameters)

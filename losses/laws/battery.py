@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from contrastbench.errors import UserError, is_termination, keep_streams, unknown
+from contrastbench.errors import UserError, check_known, is_termination, keep_streams
 from contrastbench.losses.base import Loss
 from contrastbench.losses.expression import absolute
 from contrastbench.losses.laws import interface, invariances, learning, limits, meaning, precision
@@ -102,8 +102,7 @@ def declined(loss: Loss) -> Mapping[str, str]:
     if not isinstance(loss.declined_laws, Mapping):
         raise UserError(f'declined_laws of {loss.name} is no mapping: write {{"LAW": "REASON"}}')
     for name, reason in loss.declined_laws.items():
-        if name not in names:
-            raise unknown(f"law in declined_laws of {loss.name}", name, names)
+        check_known(f"law in declined_laws of {loss.name}", name, names)
         if not (isinstance(reason, str) and reason.strip()):
             raise UserError(f"declined_laws of {loss.name}: give the reason for {name!r} as text")
     return loss.declined_laws
