@@ -12,7 +12,6 @@ from torch import Generator, Tensor
 from contrastbench.errors import UserError
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # what labels may be
-
 FEW_HOLES = 1 / 16  # of a matrix: so many places are filled faster one by one than by a mask
 
 

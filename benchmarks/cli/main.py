@@ -31,8 +31,6 @@ from contrastbench.errors import UserError, is_out_of_memory, printable, tell
 
 # by its version typer carries a click of its own or uses the installed one; this is the right one's
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-
 GROUPS = {  # commands as the help shows them, with their modules
     "Run": {"run": "run", "sweep": "sweep", "plan": "sweep", "reproduce": "reproduce"}
     | {"score": "score", "embed": "embed", "predict": "embed"},

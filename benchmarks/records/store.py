@@ -20,15 +20,12 @@ from contrastbench.errors import UserError
 SCHEMA = 1
 # a second run would end the same way; oom and failed are worth another try
 FINAL_STATUSES = ("ok", "diverged")
-
 MAX_RECORD_BYTES = 2**24  # bytes of one record's file, and of anything else in a pack
 MAX_NAME_BYTES = 240  # bytes of a folder's name, of the 255 that file systems take
 CLOCK_TICK_NS = 2 * 10**9  # ns; a younger file may change once more within a tick of its clock
-
 Record = schema.Record
 Fields = Mapping[str, Any]  # some or all of a record
-
-
+FileState = tuple[int, ...]
 # everything that can change a number, besides the seed: with defaults filled in; loss_code is the
 # sha256 of a user's own loss, empty for registered ones
 IDENTITY = ("domain", "dataset", "loss", "loss_code", "params", "recipe", "protocol", "data_hash")
@@ -103,9 +100,6 @@ def serialise_record(record: Record) -> bytes:
     whole = record | {"sha256": json_digest(record)}
     text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
-
-
-FileState = tuple[int, ...]
 
 
 _known: dict[Path, tuple[FileState, Record]] = {}

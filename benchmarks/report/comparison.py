@@ -10,16 +10,7 @@ from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.report import latex, screen
-from contrastbench.benchmarks.report.words import (
-    flat,
-    names,
-    rendered,
-    said,
-    sentences,
-    turned,
-    verdict_text,
-)
+from contrastbench.benchmarks.report import latex, screen, words
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved, lacking
 from contrastbench.errors import UserError, check_known
@@ -49,7 +40,7 @@ def render_comparison(
     if width and not every_test:
         return on_screen(verdicts, width)
     about = {"v": verdicts, "effects": effect_table(verdicts), "every_test": every_test}
-    return rendered("comparison.md.j2", **about, hint=ALL_HINT)
+    return words.rendered("comparison.md.j2", **about, hint=ALL_HINT)
 
 
 def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
@@ -61,13 +52,14 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
         raise UserError(
             f"{verdicts.table.name} has no row beside {verdicts.base}: nothing can be compared"
         )
+    lacks = "; ".join(lacking(resolved.cells, words.names)[:MOST_LACKING])
     raise UserError(
         " ".join([*verdicts.table.remarks, verdicts.table.name])
         + f": no row has a seed in common with {verdicts.base} under {resolved.results} "
-        f"({'; '.join(lacking(resolved.cells, names)[:MOST_LACKING])}): run more by bench sweep, "
+        f"({lacks}): run more by bench sweep, "
         + "bench merge --shipped (records that come with contrastbench), " * resolved.ships
         + "or name another row by --baseline"
-        + f". {flat(str(sentences(r=resolved).edited()))}" * bool(resolved.edited)
+        + f". {words.flat(str(words.sentences(r=resolved).edited()))}" * bool(resolved.edited)
     )
 
 
@@ -81,7 +73,7 @@ def on_screen(verdicts: Verdicts, width: int) -> str:
     else:
         places = ([one.row, one.column, difference_text(one)] for one in verdicts.places)
         tables.append([["Method", "Data set", "Difference"], *places])
-    (heading,), answer = said(verdicts, "heading"), " ".join(said(verdicts))
+    (heading,), answer = words.said(verdicts, "heading"), " ".join(words.said(verdicts))
     return screen.page(answer, heading, tables, ALL_HINT, width)
 
 
@@ -105,7 +97,7 @@ def effect_cells(row: Judged, verdicts: Verdicts, curves: bool) -> list[str]:
     small = row.over.verdict in DECIDED and (row.over.holm_equal or 0.0) <= ALPHA
     within = f", within {verdicts.counted.scale.margin:g}" * small
     failed = f" (failed on {len(row.effect.failed)})" * bool(row.effect.failed)
-    turning = f"{len(row.hangs_on)} of {row.tried}: {turned(row.hangs_on)}"
+    turning = f"{len(row.hangs_on)} of {row.tried}: {words.turned(row.hangs_on)}"
     doubts = turning if row.hangs_on else "none" * bool(row.tried)
     curve = ", ".join(signed(value, decimals) for value in row.curve.values())
     verdict = "the same loss" if row.effect.same else row.over.verdict
@@ -150,9 +142,9 @@ def difference_text(place: Comparison) -> str:
     '+1.50 ± 3.18, undecided'
     """
     if place.difference is None:
-        return verdict_text(place)
+        return words.verdict_text(place)
     width = "" if place.half_width is None else f" ± {place.half_width:.2f}"
-    return f"{signed(place.difference, 2)}{width}, {verdict_text(place)}"
+    return f"{signed(place.difference, 2)}{width}, {words.verdict_text(place)}"
 
 
 def comparison_latex(verdicts: Verdicts) -> str:
@@ -163,9 +155,10 @@ def comparison_latex(verdicts: Verdicts) -> str:
         [latex.bold(cell) if row[0] in decided else latex.latex_text(cell) for cell in row]
         for row in rows
     ]
-    about = {"label": latex.label(f"{verdicts.table.name}-compared"), "comments": said(verdicts)}
+    label, comments = latex.label(f"{verdicts.table.name}-compared"), words.said(verdicts)
     caption = f"{verdicts.table.title}, against {verdicts.base}. Bold: a verdict over data sets."
-    return rendered("booktabs.tex.j2", caption=caption, columns=head, rows=cells, **about) + "\n"
+    about = {"label": label, "comments": comments, "caption": caption}
+    return words.rendered("booktabs.tex.j2", columns=head, rows=cells, **about) + "\n"
 
 
 def as_values(verdicts: Verdicts) -> dict[str, Any]:
@@ -173,7 +166,7 @@ def as_values(verdicts: Verdicts) -> dict[str, Any]:
         "table": verdicts.table.name,
         "against": verdicts.base,
         "unit": verdicts.counted.scale.unit,
-        "answer": said(verdicts),
+        "answer": words.said(verdicts),
         "rows": [row_values(row) for row in (*verdicts.rows, *verdicts.controls)],
         "places": comparison_rows(verdicts),
     }
@@ -240,4 +233,4 @@ def over_sets_values(row: Judged | None) -> dict[str, Any]:
     found = part_values(row.over) if row else {}
     names = ("effect", "half_width", "p_holm", "verdict")
     values = {f"over_sets_{name}": found.get(name) for name in names}
-    return {**values, "hangs_on": turned(row.hangs_on) if row else ""}
+    return {**values, "hangs_on": words.turned(row.hangs_on) if row else ""}

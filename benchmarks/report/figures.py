@@ -8,14 +8,8 @@ from typing import NamedTuple
 from contrastbench.benchmarks.comparison.compare import Verdicts
 from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.pairs import Comparison
-from contrastbench.benchmarks.tables.entries import (
-    CAME_BACK,
-    MAX_STANDARD_ERRORS,
-    MISSED,
-    TOO_WIDE,
-    Entry,
-    signed,
-)
+from contrastbench.benchmarks.tables import entries
+from contrastbench.benchmarks.tables.entries import Entry, signed
 
 MIN_MARGINS, MAX_MARGINS = 2, 4  # margins that an axis of effects has room for on both sides
 MAX_PANELS = 8  # that stand side by side on a page
@@ -222,8 +216,8 @@ def printed_panel(places: Sequence[Entry], decimals: int, width: int) -> Panel:
     dots = [printed_dot(place, decimals) for place in places]
     values = [end for dot in dots for end in (*dot.ends, dot.printed) if end is not None]
     known = [place.back for place in places if place.back]
-    wide = f", {known.count(TOO_WIDE)} too wide" if TOO_WIDE in known else ""
-    note = f"{known.count(CAME_BACK)} of {len(known)} came back{wide}" if known else ""
+    wide = f", {known.count(entries.TOO_WIDE)} too wide" if entries.TOO_WIDE in known else ""
+    note = f"{known.count(entries.CAME_BACK)} of {len(known)} came back{wide}" if known else ""
     low, high = min(values), max(values)
     return Panel(places[0].column, dots, low, high, int(high - low < 5), 0.0, note, width)
 
@@ -234,8 +228,8 @@ def printed_dot(entry: Entry, decimals: int) -> Dot:
     if entry.ours is None:
         return Dot(printed=printed)
     text = "" if entry.difference is None else with_minus(entry.difference, decimals)
-    half = MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
-    kinds = {CAME_BACK: "equal", MISSED: "worse", TOO_WIDE: "undecided"}
+    half = entries.MAX_STANDARD_ERRORS * (entry.ours.std or 0.0) / sqrt(entry.ours.n or 1)
+    kinds = {entries.CAME_BACK: "equal", entries.MISSED: "worse", entries.TOO_WIDE: "undecided"}
     kind = kinds.get(entry.back, "control")
     return Dot(entry.ours.mean, half, printed, kind, text)
 

@@ -31,7 +31,6 @@ from contrastbench.losses.spec import NONE, LossSpec
 
 FINALISTS = 4
 Searched = Number | Given
-
 POINTS = 16  # where a file names no number
 RATES = Number(low=0, tune=(10**-0.75, 10**0.75), log=True)  # times the recipe's learning rate
 RATE = "learning rate"

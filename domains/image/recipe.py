@@ -75,8 +75,6 @@ PROBES: dict[str, Probe] = {
         "sgd", 1.6, 4096, 90, "none", nesterov=True, cosine=True, deviation=0.0, top_5=True
     ),
 }
-
-
 # by which any encoder is scored
 PROTOCOL_NAMES = (
     *("linear", "knn", "transfer", "few-shot", "few-shot-all", "retrieval", "semi-supervised"),

@@ -12,15 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from contrastbench.domains.progress import tracked
-from contrastbench.domains.scoring.classifiers import (
-    Classifier,
-    Labelled,
-    accuracy,
-    decisions,
-    joined_rows,
-    percent,
-    standardiser,
-)
+from contrastbench.domains.scoring import classifiers
+from contrastbench.domains.scoring.classifiers import Classifier, Labelled, decisions, standardiser
 
 MAX_ITERATIONS = 300  # three times scikit-learn's default
 TRANSFER_GRID = tuple(10 ** (-6 + 11 * k / 44) for k in range(45))
@@ -54,7 +47,7 @@ def regularised(
     best, chosen_by = models[0], {}
     if validation:
         held_out = Labelled(standardise(validation.x), validation.y)
-        scores = [accuracy(Classifier(partial(decisions, m)), held_out) for m in models]
+        scores = [classifiers.accuracy(Classifier(partial(decisions, m)), held_out) for m in models]
         best, chosen_by = models[scores.index(max(scores))], {"validation_by_C": scores}
     details = {"C": best.C, "iterations": int(best.n_iter_.max()), **chosen_by}
     return Classifier(lambda rows: decisions(best, standardise(rows)), details)
@@ -73,7 +66,7 @@ def transfer_accuracies(
     chosen_by = ACCURACIES[metric]
     scores = [chosen_by(decisions(m, validation.x).argmax(dim=1), validation.y) for m in models]
     best = models[scores.index(max(scores))]
-    both = joined_rows(train, validation)
+    both = classifiers.joined_rows(train, validation)
     with unconverged():
         best.fit(both.x.cpu().numpy(), both.y.cpu().numpy())
     predicted = decisions(best, test.x).argmax(dim=1)
@@ -83,11 +76,12 @@ def transfer_accuracies(
 def per_class(predicted: Tensor, truth: Tensor) -> float:
     """Percent of each class's rows that are found, in the mean over classes."""
     right = (predicted == truth).double()
-    return percent(torch.stack([right[truth == label].mean() for label in truth.unique()]))
+    shares = [right[truth == label].mean() for label in truth.unique()]
+    return classifiers.percent(torch.stack(shares))
 
 
 ACCURACIES = {
-    "accuracy": lambda predicted, truth: percent(predicted == truth),
+    "accuracy": lambda predicted, truth: classifiers.percent(predicted == truth),
     "per_class_accuracy": per_class,
 }
 
@@ -134,7 +128,7 @@ def eleven_point_precision(scores: Tensor, y: Tensor) -> float:
     precision = hits.double() / torch.arange(1, len(hits) + 1, device=y.device)
     # whole numbers: a recall of 3/10 is not below 0.3
     reached = (LEVELS - 1) * hits >= levels * hits[-1]
-    return percent(precision.where(reached, 0).amax(dim=1))
+    return classifiers.percent(precision.where(reached, 0).amax(dim=1))
 
 
 def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) -> dict[str, float]:
@@ -151,7 +145,7 @@ def transfer_multi_label(train: Labelled, validation: Labelled, test: Labelled) 
     ]
     scores = [mean_average_precision(models, validation) for models in zip(*paths, strict=True)]
     best = scores.index(max(scores))
-    both = joined_rows(train, validation)
+    both = classifiers.joined_rows(train, validation)
     models = [path[best] for path in paths]
     for c, model in enumerate(models):
         x, y = of_class(both, c)

@@ -25,20 +25,11 @@ from contrastbench.domains.reading import refuse
 from contrastbench.domains.samples import WRONG_SHARE, Samples
 from contrastbench.domains.scoring.retrieval import recall_at_1, retrieval
 from contrastbench.domains.sentence import SentenceRecipe, exports, graded, own, scoring, transfer
+from contrastbench.domains.sentence import encoder as encoding
 from contrastbench.domains.sentence.checkpoint import load_checkpoint
 from contrastbench.domains.sentence.data import Corpus, read_corpus, sentences_of, without_sentences
 from contrastbench.domains.sentence.datasets import CORPORA, DATASETS
-from contrastbench.domains.sentence.encoder import (
-    Embeddings,
-    Head,
-    SentenceModel,
-    SharedDropout,
-    Tokens,
-    check_head,
-    encode,
-    pad,
-    token_ids,
-)
+from contrastbench.domains.sentence.encoder import Embeddings, Head, SentenceModel, Tokens
 from contrastbench.domains.sentence.report import sentence_samples
 from contrastbench.losses.contrast import Contrast, against, indexed
 
@@ -113,7 +104,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
         refuse(f"max_length={recipe.max_length}", (recipe.max_length > positions, long))
 
     def check_untrained(self) -> None:
-        check_head(self.model())
+        encoding.check_head(self.model())
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -194,19 +185,22 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def seen(self, sentences: list[str]) -> list[tuple[int, ...]]:
         """Return the tokens of sentences, one more than the encoder has positions for."""
-        return [*map(tuple, token_ids(self.checkpoint, sentences, self.checkpoint.max_length + 1))]
+        return [*map(tuple, self.token_ids(sentences, self.checkpoint.max_length + 1))]
 
     def unknown_tokens(self) -> int:
         """Return the percent of unknown tokens in the first 1,000 scored sentences; 0 of few."""
         first = [*islice(self.scored.compared, 1000)]
-        ids = [*chain.from_iterable(token_ids(self.checkpoint, first, self.checkpoint.max_length))]
+        ids = [*chain.from_iterable(self.token_ids(first, self.checkpoint.max_length))]
         share = 100 * ids.count(self.checkpoint.tokenizer.unk_token_id) / len(ids)
         return round(share) if share >= WRONG_SHARE else 0
 
     def cut_sentences(self) -> int:
         most, first = self.recipe.max_length, chain.from_iterable(self.corpus.rows)
-        ids = token_ids(self.checkpoint, [*islice(first, 1000)], most + 1)
+        ids = self.token_ids([*islice(first, 1000)], most + 1)
         return sum(len(row) > most for row in ids)
+
+    def token_ids(self, sentences: list[str], most: int) -> list[encoding.Ids]:
+        return encoding.token_ids(self.checkpoint, sentences, most)
 
     def model(self) -> SentenceModel:
         recipe = self.recipe
@@ -252,8 +246,8 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def tokens(self, batch: Batch, least: int = 0) -> Tokens:
         views = batch.sentences + batch.positives + batch.negatives
-        ids = token_ids(self.checkpoint, views, self.recipe.max_length)
-        return pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device, least)
+        ids = self.token_ids(views, self.recipe.max_length)
+        return encoding.pad(ids, self.checkpoint.tokenizer.pad_token_id, self.device, least)
 
     def for_graph(self, batch: Batch) -> PaddedBatch:
         """Return the batch in one length; the generator of the step draws its dropout."""
@@ -279,7 +273,7 @@ class SentenceDomain(Domain[SentenceRecipe, SentenceModel, Batch]):
 
     def encode(self, model: SentenceModel, sentences: list[str]) -> Embeddings:
         """The only way from sentences to scored embeddings."""
-        return encode(model, self.checkpoint, sentences, self.batch_tokens)
+        return encoding.encode(model, self.checkpoint, sentences, self.batch_tokens)
 
     def check_export(self) -> None:
         exports.check_pooler(self.recipe.pooler)
@@ -344,6 +338,6 @@ def embed_tokens(model: SentenceModel, tokens: Tokens) -> Tensor:
     if world() == 1:
         return model(tokens)
     rows, own = len(tokens.ids), own_rows(len(tokens.ids))
-    with SharedDropout(rows):
+    with encoding.SharedDropout(rows):
         z = model(Tokens(tokens.ids[own], tokens.mask[own], tokens.full))
     return gather(z, rows)

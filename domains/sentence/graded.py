@@ -19,7 +19,6 @@ SYLLABLES = (
 )
 # what a sentence says in 5 words out of 300, and words that say nothing
 SLOTS, WORDS_PER_SLOT, FILLERS = (5, 60, 3)
-
 SPECIAL_TOKENS = {  # in the order of their numbers
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",

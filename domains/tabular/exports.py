@@ -13,16 +13,11 @@ from contrastbench.domains.declaration import TestPart
 from contrastbench.domains.exported import EXPORT_FIX, Listed
 from contrastbench.domains.reading import reading
 from contrastbench.domains.samples import Array
-from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe
+from contrastbench.domains.tabular import DATASETS, SOURCES, TabularRecipe, preprocessing
 from contrastbench.domains.tabular.data import NO_TABLE, load_rows
 from contrastbench.domains.tabular.domain import probe_evaluation
 from contrastbench.domains.tabular.encoder import TabularModel, embed_rows
-from contrastbench.domains.tabular.preprocessing import (
-    Categories,
-    Columns,
-    labelled_parts,
-    split_rows,
-)
+from contrastbench.domains.tabular.preprocessing import Categories, Columns
 from contrastbench.domains.tabular.table import Roles
 from contrastbench.errors import UserError, plural, tell
 
@@ -110,8 +105,9 @@ def score(
     target = target or (None if dataset in DATASETS else opened.recipe.target)
     roles = {} if dataset in DATASETS else opened.recipe.model_dump(include={*Roles._fields})
     table, _ = load_rows(dataset, data_root=data_root, lenient=True, **{**roles, "target": target})
-    rows = split_rows(table, seed)
+    rows = preprocessing.split_rows(table, seed)
     x = opened.inputs(table.columns, dataset)
-    parts = {name: part.to(device) for name, part in labelled_parts(x, table, rows).items()}
+    labelled = preprocessing.labelled_parts(x, table, rows).items()
+    parts = {name: part.to(device) for name, part in labelled}
     test_part: TestPart = "redrawn" if table.starts is None else "fixed"
     return probe_evaluation(opened.network, parts, by, seed, test_part).metrics

@@ -32,10 +32,7 @@ NOT_OF_CLASSES = (
 )
 # laws that a loss may break by its design
 OF_DESIGN = ("randomness", "repeated positives", "repeated anchors", "closer positives")
-
-
 Cause = Callable[[Law, BaseException], Wrong]
-
 # From causes to consequences, because the first that fails is the last that runs.
 LAWS = [
     *(interface.check_runs, interface.check_in_place, interface.check_terms),

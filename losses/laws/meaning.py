@@ -18,7 +18,6 @@ from contrastbench.losses.laws.causes import NO_NUMBERS
 
 ANGLES = (1.4, 1.0, 0.6, 0.2)  # radians between positives: cosines 0.17, 0.54, 0.83, 0.98
 COSINES = (0.0, 0.3, 0.6, 0.9)  # of negatives
-
 STEP_ROUNDING = 1e-9  # relative
 SEPARATE_POSITIVES = "both_views with positives"  # where positives are no keys
 FLAT_REMEDY = "a hinge that no cosine reaches, a rounding, a sign: take a smooth function"

@@ -12,14 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from contrastbench.domains.image.views import draws
-from contrastbench.domains.image.views.colour import (
-    broadcast_per_image,
-    jitter,
-    solarise,
-    tint,
-    to_grey,
-)
+from contrastbench.domains.image.views import colour, draws
 from contrastbench.domains.image.views.policies import Policy
 from contrastbench.domains.image.views.randaugment import randaugment
 from contrastbench.domains.image.views.spatial import blur, crop, erase, to_float, warp
@@ -65,13 +58,13 @@ def recolour(images: Tensor, policy: Policy, rng: torch.Generator) -> Tensor:
 # of a policy p; some images change
 OPERATIONS: dict[str, Callable[[Tensor, Policy, torch.Generator], Tensor]] = {
     "again": crop_again,
-    "tint": lambda x, p, rng: tint(x, *draws.draw_tints(len(x), p, rng)),
-    "jitter": lambda x, p, rng: jitter(x, *draws.draw_jitter(len(x), p, rng)),
-    "grey": lambda x, p, rng: to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
+    "tint": lambda x, p, rng: colour.tint(x, *draws.draw_tints(len(x), p, rng)),
+    "jitter": lambda x, p, rng: colour.jitter(x, *draws.draw_jitter(len(x), p, rng)),
+    "grey": lambda x, p, rng: colour.to_grey(x, draws.bernoulli(len(x), p.grey, rng)),
     "blur": lambda x, p, rng: on_chosen(
         blur, x, draws.bernoulli(len(x), p.blur, rng), draws.uniform(len(x), 0.1, 2.0, rng)
     ),
-    "solarise": lambda x, p, rng: solarise(
+    "solarise": lambda x, p, rng: colour.solarise(
         x, torch.where(draws.bernoulli(len(x), p.solarise, rng), 0.5, 2.0)
     ),
     "randaugment": lambda x, p, rng: randaugment(x, *(p.randaugment or (0, 0.0)), p.fill, rng),
@@ -140,7 +133,8 @@ def on_chosen(
 ) -> Tensor:
     """The operation on chosen images only, in place; those of a CPU, as others do not tell."""
     if images.device.type != "cpu":
-        return torch.where(broadcast_per_image(chosen), operation(images, parameters), images)
+        changed = operation(images, parameters)
+        return torch.where(colour.broadcast_per_image(chosen), changed, images)
     rows = chosen.nonzero()[:, 0]
     images[rows] = operation(images[rows], parameters[rows])
     return images
