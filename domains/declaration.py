@@ -122,7 +122,6 @@ def filled(value: Any, words: Mapping[str, str]) -> Any:
 
 
 def by_name(*datasets: Declared) -> dict[str, Declared]:
-    """The datasets by their names."""
     return {dataset.name: dataset for dataset in datasets}
 
 

@@ -27,7 +27,6 @@ SAVING = "name a folder that save_to_disk of datasets wrote"
 
 
 def source(summary: str) -> Source:
-    """The kind, as every domain declares it."""
     return Source("hf", "PATH", summary, "hf", (".parquet",), True)
 
 

@@ -17,6 +17,7 @@ from contrastbench.benchmarks.tables import schema
 from contrastbench.benchmarks.tables.controls import AGAIN
 from contrastbench.benchmarks.tables.table import NO_QUICK_PART, QUICK, Table
 from contrastbench.domains import registry
+from contrastbench.domains.reading import doubles, refuse
 from contrastbench.domains.recipe import laid_over
 from contrastbench.domains.strict_yaml import Document
 from contrastbench.errors import UserError, check_known, unknown
@@ -58,7 +59,8 @@ def build_sweep(
     with document.at("losses"):
         check_rows(listed)
     listed = kept_to(listed, file, document, columns)
-    facts = extended_facts(file, base) if base else file_facts(file, document, columns)
+    facts = dict(base) if base else file_facts(file, document, columns)
+    facts["title"] = file.title or (f"{base.title}, extended" if base else "our own runs")
     with document.at("controls"):
         named = [*(base.controls if base else ()), *controlling.asked_controls(file.controls)]
         controls = controlling.asked_controls(named)
@@ -75,12 +77,13 @@ def build_sweep(
         rows = controlling.with_controls(rows, columns, controls)
     rows += controlling.supervised(columns) if file is SMOKE else ()
     facts |= {"name": name, "columns": columns, "rows": rows, "controls": controls}
+    facts |= {"sweep": True, "apart": file is SMOKE, "tiny": asked.tiny}
     facts["asked"] = [r.name for r in rows if any(has_loss(r, loss) for loss in asked.losses)]
     facts["joined"] = [row.name for row in joined]
     facts |= quick_facts(facts, listed) if asked.quick else {}
     check_rows(facts["rows"])
     facts["title"] += ", extended" * bool(joined and not asked.quick)
-    return Table(**facts, sweep=True, apart=file is SMOKE, tiny=asked.tiny)
+    return Table(**facts)
 
 
 def check_parts(file: schema.SweepFile, document: Document) -> None:
@@ -99,12 +102,6 @@ def check_parts(file: schema.SweepFile, document: Document) -> None:
         raise document.wrong_at(["extends"], fault)
 
 
-def extended_facts(file: schema.SweepFile, base: Table) -> dict[str, Any]:
-    own = ("sweep", "apart", "tiny")
-    facts = {name: value for name, value in base if name not in own}
-    return facts | {"title": file.title or f"{base.title}, extended"}
-
-
 def file_facts(
     file: schema.SweepFile, document: Document, columns: Mapping[str, schema.Column]
 ) -> dict[str, Any]:
@@ -116,7 +113,6 @@ def file_facts(
             fix = "tune with other seeds"
             raise UserError(f"seeds {sorted(shared)} are in tune and in seeds: {fix}")
     return {
-        "title": file.title or "our own runs",
         "source": file.source,
         "notes": file.notes,
         "findings": file.findings,
@@ -297,9 +293,7 @@ def has_loss(row: schema.Row, loss: LossSpec) -> bool:
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    double = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if double is not None:
-        raise UserError(f"{what} {double} is listed twice: remove one")
+    refuse(what, (doubles(names), " {} is listed twice: remove one"))
 
 
 def check_rows(rows: Sequence[schema.Row]) -> None:

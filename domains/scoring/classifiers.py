@@ -37,7 +37,6 @@ class Classifier:
 
 
 def percent(x: Tensor) -> float:
-    """The mean, in percent."""
     return 100 * x.double().mean().item()
 
 

@@ -209,7 +209,6 @@ def frame_of(data: Any, words: Collection[str]) -> DataFrame:
 
 
 def all_rows(kind: str, what: str, data_root: Path | None, words: Collection[str]) -> DataFrame:
-    """Return the rows of all parts of a table that is to be embedded."""
     if kind == "csv":
         parts = [read_csv(path, words) for path in own.comma_files(what, data_root)]
     else:

@@ -300,7 +300,6 @@ def part_of(files: Sequence[tuple[str, Label]]) -> Part:
 
 
 def by_label(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the names of files by label, from pairs of a label and a name."""
     named: dict[str, list[str]] = {}
     for label, name in files:
         named.setdefault(label, []).append(name)
