@@ -85,6 +85,8 @@ class GraphDomain(Domain[GraphRecipe, Model, Batch]):
                 names = np.array(self.class_names or range(int(graphs.y.max()) + 1))
                 parted_by = (recipe.folds, svms.FOLDS_FIX) if recipe.nested else (2, svms.DATA_FIX)
                 svms.check_folds(names[graphs.y], *parted_by, dataset)
+            few = f" has {len(graphs)} graphs, fewer than {recipe.folds} folds; {svms.FOLDS_FIX}"
+            refuse(dataset, (recipe.nested and len(graphs) < recipe.folds, few))
         self.parts = {"all": len(graphs)}
         if not recipe.nested:
             graphs, self.parts = parted(graphs, self.seed, recipe.parts)

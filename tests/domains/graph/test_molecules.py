@@ -85,6 +85,12 @@ def test_columns_of_answers_are_told_from_others(tmp_path: Path) -> None:
     assert notes == {"columns that are no answers, left out": ["weight", "name"]}
 
 
+def test_fewer_molecules_than_folds_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("smiles,toxic\nCCO,1\nCCC,0\n")
+    with pytest.raises(UserError, match="has 2 graphs, fewer than 10 folds; use more data or fewe"):
+        opened("graph", f"smiles:{tmp_path / 'mine.csv'}")
+
+
 def test_rare_scaffolds_are_tested() -> None:
     train, validation, test = molecules.scaffold_parts(tuple(family()))
     rings = list(reversed(RINGS))

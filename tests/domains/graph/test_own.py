@@ -107,7 +107,7 @@ def test_a_set_that_nobody_counted_says_its_counts(
     for name in ("scoring.svm.check_folds", "graph.domain.draw_folds"):
         monkeypatch.setattr(f"contrastbench.domains.{name}", lambda *_, **__: [])
     for name in ("folder:TOY", "TOY"):
-        made = opened("graph", name, tmp_path, limit=2)
+        made = opened("graph", name, tmp_path, limit=2, folds=2)
         told = made.report(trained=True).lines(name)[0]
         assert told == f"{name}: 2 graphs; 2 classes (-1 1, 1 1); nodes: 5, edges: 4"
         counts = {"graphs": 3, "nodes": 8, "edges": 10, "classes": 2}
