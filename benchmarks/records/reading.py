@@ -213,6 +213,7 @@ def loss_folders(dataset: Path) -> list[Path]:
 
 
 def loose_files(folder: Path) -> list[str]:
+    """Return the file names in the folder of a loss, including failed runs."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.name.endswith(".json"))

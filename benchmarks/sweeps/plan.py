@@ -51,6 +51,7 @@ class Task(NamedTuple):
 
 
 def survey(work: Iterable[tuple[Experiment, Sequence[int]]], results: Path) -> Iterator[Task]:
+    """Yield the tasks of experiments with their seeds, each once."""
     work, seen = list(work), set[tuple[str, int]]()
     apart = told_apart(experiment for experiment, _ in work)
     for experiment, seeds in work:

@@ -265,7 +265,9 @@ def svm_evaluation(
     score = svms.svm_folds if svm == "rbf" else svms.linear_folds
     scored = score(x.cpu().numpy(), y.cpu().numpy(), folds, seed, groups)
     accuracy, inner = [fold.accuracy for fold in scored], [fold.inner for fold in scored]
-    beside = {name: [fold.beside[name] for fold in scored] for name in scored[0].beside}
+    # a fold of one class, as groups may make it, has no AUROC, and so their mean is none
+    shared = [name for name in scored[0].beside if all(name in fold.beside for fold in scored)]
+    beside = {name: [fold.beside[name] for fold in scored] for name in shared}
     return Evaluation(
         {
             "accuracy": float(np.mean(accuracy)),

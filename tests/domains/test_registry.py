@@ -190,10 +190,13 @@ def test_a_name_stands_in_its_declaration_alone(domain: str) -> None:
 
 
 @pytest.mark.parametrize(("domain", "name"), NAMED)
-def test_a_declared_set_names_its_reader(domain: str, name: str) -> None:
+def test_a_declared_set_names_its_source_and_its_reader(domain: str, name: str) -> None:
     about = declaration(domain)
     dataset = {**about.corpora, **about.datasets}[name]
     package = f"contrastbench.domains.{DATA.get(domain, domain)}"
+    wanted = ["summary", "citation"] + ["reader", "target"] * (domain == "tabular")
+    for key in wanted if dataset.url else ("summary",):
+        assert getattr(dataset, key) != "", f"{name} has no {key}: declare it in datasets.toml"
     assert dataset.reader or dataset.url, "what is embedded is made by a function"
     if dataset.reader:
         assert callable(reader_of(package, dataset))

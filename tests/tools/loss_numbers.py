@@ -5,9 +5,9 @@
 - "ranges": what a loss's parameters may be and where a search draws them, which decides its cells.
 
 `loss_numbers.py` adds new losses, new domains and domains whose protocol has a new
-version to losses/numbers.json, and leaves every other line. `--anew NAME` writes those of a loss's
-pairings, or of a domain, anew. The domains are measured in a process that is started with this
-module on instructions that every CPU has.
+version to losses/numbers.json, and leaves every other line. `--anew NAME` writes those of a loss,
+or of a domain, anew. The domains are measured in a process that is started with this module on
+instructions that every CPU has.
 """
 
 import json
@@ -111,7 +111,7 @@ def with_domains(
         old, new = kept.get(name, {}), now[name]
         if name in anew or old.get("protocol") != new["protocol"]:
             return new
-        losses = frozen.updated(old["losses"], new["losses"], new["losses"].__getitem__)
+        losses = frozen.updated(old["losses"], new["losses"], new["losses"].__getitem__, anew)
         return {**new, "losses": losses}
 
     return {name: domain(name) for name in now}

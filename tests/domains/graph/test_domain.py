@@ -18,6 +18,7 @@ from contrastbench.domains.graph.domain import chunks, permuted_graphs, with_fea
 from contrastbench.domains.graph.own import Item, both_ways, with_classes
 from contrastbench.domains.graph.twins import colours
 from contrastbench.domains.graph.views import add_loops
+from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.contrast import unit
 from opened import opened
@@ -217,6 +218,18 @@ def test_evaluation_says_what_it_measured() -> None:
     assert evaluation.samples == {"train": 80}
     assert evaluation.validation == pytest.approx(np.mean(evaluation.inner))
     assert (len(evaluation.inner), d.recipe.nested) == (4, True)
+
+
+def test_a_fold_of_one_class_has_no_auroc_and_so_has_none_the_mean() -> None:
+    """Groups make such folds; here each is one group, such as all graphs of a patient."""
+    y = torch.tensor([0, 1] * 35 + [0] * 10)
+    groups = [f"g{k // 10}" for k in range(len(y))]
+    x = y[:, None] + torch.randn(len(y), 3, generator=torch.Generator().manual_seed(0))
+    found = graph.svm_evaluation(Labelled(x, y), "rbf", 8, 0, groups)
+    assert {*found.metrics} >= {"accuracy", "balanced_accuracy", "macro_f1"}
+    assert "auroc" not in {*found.metrics, *found.details["folds_of"]}
+    mixed = graph.svm_evaluation(Labelled(x[:70], y[:70]), "rbf", 7, 0, groups[:70])
+    assert len(mixed.details["folds_of"]["auroc"]) == 7
 
 
 def test_a_fixed_part_is_that_of_all_seeds_and_not_trained_on() -> None:
