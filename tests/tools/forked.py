@@ -1,23 +1,22 @@
 """Processes to be killed, or only looked at: one has imported what they need, and forks them.
 
-`python forked.py MODULE` reads lines of JSON, each a list of lives that are lived side by side: the
-name of a function of the module, its arguments, and the death, which is None, seconds after which
-SIGKILL comes, or seconds and another signal. It answers with their wait statuses, as `os.waitpid`
-has them. What all lives share, the module's `prepare` does before. A test asks by `Lives`.
+A test asks by `Lives` for lives that are lived side by side. Each is the name of a function of a
+module, its arguments, and the death: None, seconds after which SIGKILL comes, or seconds and
+another signal. What all lives share, the module's `prepare` does before.
 """
 
 import importlib
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 ALONE = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # a fork takes no threads along
 
@@ -25,15 +24,14 @@ ALONE = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # a fork takes no t
 class Lives:
     """The process that forks, seen from a test."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
+    def __init__(self, pipe: Connection) -> None:
+        self.pipe = pipe
         self()  # until it has imported everything: lives are timed
 
     def __call__(self, *lives: Any) -> list[int]:
-        """How these lives ended, once all have."""
-        print(json.dumps(lives), file=self.process.stdin, flush=True)
-        assert self.process.stdout
-        return list(json.loads(self.process.stdout.readline()))
+        """Return the exit codes of these lives, once all have ended."""
+        self.pipe.send(lives)
+        return list(self.pipe.recv())
 
     def seconds(self, *life: Any) -> float:
         """How long this one lives if nobody kills it."""
@@ -45,14 +43,15 @@ class Lives:
 @contextmanager
 def lives(module: ModuleType) -> Iterator[Lives]:
     """Whoever lives the functions of a module."""
-    command = [sys.executable, "-P", __file__, str(module.__file__)]
-    env = {**os.environ, **ALONE}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
-        yield Lives(process)
-        assert process.stdin
-        process.stdin.close()
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(module.__name__, theirs))
+    with patch.dict(os.environ, ALONE):
+        process.start()
+    theirs.close()
+    with ours:
+        yield Lives(ours)
+    process.join()
 
 
 def disk_takes(seconds: float) -> None:
@@ -66,50 +65,37 @@ def disk_takes(seconds: float) -> None:
     os.fsync = slowly  # type: ignore[assignment]
 
 
-def start(module: ModuleType, name: str, *arguments: object) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        code = getattr(module, name)(*arguments) or 0
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-    except BaseException as error:
-        print(repr(error), file=sys.stderr, flush=True)
-    finally:
-        os._exit(code)
-
-
-def lives_on(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-
-
-def kill(deaths: list[tuple[float, int, int]]) -> None:
-    """Send signals, each at its moment: seconds from now, the process, the signal.
+def kill(deaths: list[tuple[float, int, ForkProcess]]) -> None:
+    """Send signals, each at its moment: seconds from now, the signal, the process.
 
     A moment was drawn from a life that may have been long because the machine was busy: nobody
     waits for that of a process that has ended.
     """
     begun = time.monotonic()
-    for after, pid, number in sorted(deaths):
-        while lives_on(pid) and (left := begun + after - time.monotonic()) > 0:
+    for after, number, process in sorted(deaths, key=lambda death: death[0]):
+        while process.is_alive() and (left := begun + after - time.monotonic()) > 0:
             time.sleep(min(left, 0.02))
-        os.kill(pid, number)
+        if process.is_alive():
+            os.kill(process.pid or 0, number)
 
 
-def main(module: ModuleType) -> None:
-    """Fork, kill and bury, line by line."""
-    for line in sys.stdin:
-        started = [(death, start(module, *words)) for *words, death in json.loads(line)]
-        pairs = [(d if isinstance(d, list) else [d, signal.SIGKILL], pid) for d, pid in started]
-        kill([(after, pid, number) for (after, number), pid in pairs if after is not None])
-        print(json.dumps([os.waitpid(pid, 0)[1] for _, pid in started]), flush=True)
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    sys.path[:0] = [str(path.parent)]
-    module = importlib.import_module(path.stem)
+def serve(name: str, pipe: Connection) -> None:
+    """Fork, kill and bury, until nobody asks."""
+    module, fork = importlib.import_module(name), get_context("fork").Process
     module.prepare()
-    main(module)
+    with suppress(EOFError):
+        while True:
+            deaths, lives = [], []
+            for what, *arguments, death in pipe.recv():
+                lives.append(fork(target=getattr(module, what), args=arguments))
+                lives[-1].start()
+                if death is not None:
+                    after, number = death if isinstance(death, tuple) else (death, signal.SIGKILL)
+                    deaths.append((after, number, lives[-1]))
+            kill(deaths)
+            pipe.send([join(life) for life in lives])
+
+
+def join(life: ForkProcess) -> int | None:
+    life.join()
+    return life.exitcode

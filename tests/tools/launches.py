@@ -7,9 +7,9 @@ import os
 import signal
 import sys
 from datetime import timedelta
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
 
 import pytest
 import torch
@@ -18,64 +18,47 @@ import stub_domain
 from contrastbench.benchmarks.cli.main import main as bench
 from contrastbench.benchmarks.running import launch, ranks, training
 
+inputs: list[int] = []  # the launcher's ends of the ranks' standard inputs
 
-class Rank:
+
+class Rank(ForkProcess):
     """A forked process, as `launch` sees one that it has started."""
 
-    inputs: ClassVar[list[int]] = []  # the launcher's ends of the ranks' standard inputs
+    def poll(self) -> int | None:
+        return self.exitcode
 
-    def __init__(self, number: int, count: int, folder: Path) -> None:
-        self.returncode: int | None = None
-        (folder / f"{number}.log").touch()
-        end, own = os.pipe()
-        self.inputs.append(own)
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                self.run(number, count, folder, end)
-            finally:
-                os._exit(1)
-        os.close(end)
-
-    def run(self, number: int, count: int, folder: Path, end: int) -> None:
-        """Be the rank, with the handlers of signals that a new process has."""
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for other in self.inputs:
-            os.close(other)
-        os.dup2(end, 0)
-        os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), str(number))
-        os.environ |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count))
-        os.environ[launch.MEETING] = f"file://{folder}/meeting"
-        main()
+    def send_signal(self, number: int) -> None:
+        if self.is_alive():
+            os.kill(self.pid or 0, number)
 
     def __enter__(self) -> "Rank":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.wait()
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self) -> int:
-        if self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+        self.join()
 
 
 def start(rank: int, devices: int, folder: Path, job: object) -> Rank:
-    return Rank(rank, devices, folder)
+    (folder / f"{rank}.log").touch()
+    end, own = os.pipe()
+    inputs.append(own)
+    process = Rank(target=live, args=(rank, devices, folder, end))
+    process.start()
+    os.close(end)
+    return process
+
+
+def live(rank: int, devices: int, folder: Path, end: int) -> None:
+    """Be a rank, with the handlers of signals that a new process has."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for other in inputs:
+        os.close(other)
+    os.dup2(end, 0)
+    os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))
+    os.environ |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(devices))
+    os.environ[launch.MEETING] = f"file://{folder}/meeting"
+    main()
 
 
 def main() -> None:
