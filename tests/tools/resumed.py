@@ -19,10 +19,10 @@ import torch
 
 from contrastbench.benchmarks.running import checkpoints, ranks, training
 from contrastbench.benchmarks.running.history import History
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
 from contrastbench.domains.sentence import graded
 from contrastbench.losses import get_loss
 from contrastbench.losses.base import Loss
+from opened import tiny
 
 LEARNED = Path(__file__).parents[1] / "losses" / "learned.py"
 DRAWS = LEARNED.with_name("drawing.py")
@@ -55,10 +55,7 @@ State = tuple[dict[str, bytes], dict[str, Any]]
 def opened(case: str, epochs: int) -> training.AnyDomain:
     """A small one, opened anew."""
     name, _, values = CASES[case]
-    about = declaration(name)
-    recipe = make_recipe(name, {**about.tiny, **SMALL, **values, "epochs": epochs})
-    dataset = "motifs" if name == "graph" else about.default  # its few classes fill two folds
-    return domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
+    return tiny(name, **SMALL | values | {"epochs": epochs})
 
 
 @contextmanager

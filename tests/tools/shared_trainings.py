@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from contrastbench.benchmarks.running.training import train
 from contrastbench.domains.base import Validates
 from contrastbench.domains.graph.data import Graphs
 from contrastbench.domains.graph.encoder import InfoGraph
-from contrastbench.domains.registry import declaration, domain_class, make_recipe
+from opened import tiny
 from resumed import SCHEDULED, few_sentences, made
 
 FILE = Path(__file__).parents[1] / "losses" / "learned.py"
@@ -56,11 +55,8 @@ def trainings(*names: str) -> dict[str, Outcome]:
 
 
 def training(name: str, loss: str, values: dict[str, Any]) -> Outcome:
-    about = declaration(name)
-    recipe = make_recipe(name, {**about.tiny, "epochs": 2, **values})
-    # rings have one degree for all nodes, so weights of degrees would be rounding errors alone
-    dataset = "motifs" if name == "graph" else about.default
-    domain = domain_class(name)(dataset, recipe, 0, None, torch.device("cpu"))
+    # motifs: rings have one degree for all nodes, so weights of degrees would be rounding alone
+    domain = tiny(name, **{"epochs": 2} | values)
     make, evaluate = domain.model, domain.evaluate
     domain.model = lambda: in_float64(make())  # type: ignore[method-assign]
     domain.evaluate = lambda model: evaluate(in_float32(model))  # type: ignore[method-assign]
