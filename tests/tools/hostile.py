@@ -84,7 +84,10 @@ def zipped(
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
         for name, content in files.items() if isinstance(files, dict) else files:
-            archive.writestr(name, content)
+            info = (
+                name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name)
+            )  # of no time
+            archive.writestr(info, content, how)
     return file.getvalue()
 
 
@@ -207,11 +210,9 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int =
     return info
 
 
-def tarred(
-    files: Files | list[tuple[Any, bytes]], pax: dict[str, str] | None = None, mode: str = "w"
-) -> bytes:
+def tarred(files: Files | list[tuple[Any, bytes]], pax: dict[str, str] | None = None) -> bytes:
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode=mode, pax_headers=pax or {}) as tar:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=file, mode="w", pax_headers=pax or {}) as tar:
         for info, content in files.items() if isinstance(files, dict) else files:
             if isinstance(info, str):
                 info = member(info, size=len(content))

@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.io import savemat
 
+import hostile
 import senteval
 from contrastbench.domains import own
 from contrastbench.domains.declaration import reader_of
@@ -99,23 +99,11 @@ def packed(name: str, content: bytes) -> Callable[[Path], Any]:
 
 
 def zipped(name: str, made: Files) -> Callable[[Path], Any]:
-    def make(root: Path) -> None:
-        with zipfile.ZipFile(root / name, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file, content in made.items():
-                archive.writestr(zipfile.ZipInfo(file), content)
-
-    return make
+    return files({name: hostile.zipped(made)})
 
 
-def tarred(name: str, made: Files, mode: Any = "w:gz") -> Callable[[Path], Any]:
-    def make(root: Path) -> None:
-        with tarfile.open(root / name, mode) as archive:
-            for file, content in made.items():
-                member = tarfile.TarInfo(file)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-
-    return make
+def tarred(name: str, made: Files) -> Callable[[Path], Any]:
+    return packed(name, hostile.tarred(made))
 
 
 def saved(columns: dict[str, list[Any]]) -> Callable[[Path], Any]:
