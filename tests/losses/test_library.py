@@ -1,6 +1,7 @@
 """Single losses of the library: what the loops of all losses do not ask of them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -170,31 +171,70 @@ def equation_5(weights: Tensor, z: Tensor, labels: Tensor, temperature: float) -
     return torch.stack(terms).mean()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_value_and_gradients_are_those_of_the_equation(seed: int) -> None:
+def equation_4(proxies: Tensor, z: Tensor, labels: Tensor, alpha: float, margin: float) -> Tensor:
+    """Kim et al. 2020, proxy by proxy."""
+    near, far = [], []
+    for c, proxy in enumerate(proxies):
+        s = [x @ proxy / x.norm() / proxy.norm() for x in z]
+        own = [-alpha * (v - margin) for v, label in zip(s, labels, strict=True) if label == c]
+        others = [alpha * (v + margin) for v, label in zip(s, labels, strict=True) if label != c]
+        if own:
+            near.append(torch.stack(own).exp().sum().log1p())
+        far.append(torch.stack(others).exp().sum().log1p())
+    return torch.stack(near).mean() + torch.stack(far).mean()
+
+
+def case(name: str, seed: int, **params: float) -> tuple[Loss, Tensor, Tensor, Tensor]:
+    """A loss, a vector of each class that it learns, embeddings, and labels without the last."""
     torch.manual_seed(seed)
-    loss = get_loss("cross_entropy", temperature=0.05 + 0.1 * seed)
+    loss = get_loss(name, **params)
     loss.prepare(CLASSES, DIM)
-    loss = loss.double()
     z = torch.randn(9, DIM, dtype=torch.float64, requires_grad=True)
-    labels = torch.randint(0, CLASSES, (9,))
-    found = loss(same_class(z, None, labels))
-    expected = equation_5(loss.weights, z, labels, loss.temperature)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    ours, theirs = (torch.autograd.grad(x, [z, loss.weights]) for x in (found, expected))
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+    (learned,) = loss.double().parameters()
+    return loss, learned, z, torch.randint(0, CLASSES - 1, (9,)).sort().values
 
 
-def test_it_is_pytorch_metric_learnings_normalised_softmax() -> None:
+def gradients(value: Tensor, *leaves: Tensor) -> list[Tensor]:
+    return [value.detach(), *torch.autograd.grad(value, leaves)]
+
+
+def settings(name: str, seed: int) -> dict[str, float]:
+    if name == "cross_entropy":
+        return {"temperature": 0.05 + 0.1 * seed}
+    return {"alpha": 1 + seed, "margin": 0.05 * seed - 0.3}
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    ("name", "equation"), [("cross_entropy", equation_5), ("proxy_anchor", equation_4)]
+)
+def test_losses_of_classes_have_the_values_and_gradients_of_their_equations(
+    name: str, equation: Callable[..., Tensor], seed: int
+) -> None:
+    params = settings(name, seed)
+    loss, learned, z, labels = case(name, seed, **params)
+    found = gradients(loss(same_class(z, None, labels)), z, learned)
+    expected = gradients(equation(learned, z, labels, **params), z, learned)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", ["cross_entropy", "proxy_anchor"])
+def test_losses_of_classes_are_those_of_pytorch_metric_learning(name: str, seed: int) -> None:
     losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
-    torch.manual_seed(0)
-    loss = get_loss("cross_entropy", temperature=0.05)
-    loss.prepare(CLASSES, DIM)
-    theirs = losses.NormalizedSoftmaxLoss(CLASSES, DIM, temperature=0.05)
-    theirs.W = nn.Parameter(loss.weights.detach().T.clone())
-    z, labels = torch.randn(9, DIM), torch.randint(0, CLASSES, (9,))
-    torch.testing.assert_close(loss(same_class(z, None, labels)), theirs(z, labels))
+    loss, learned, z, labels = case(name, seed)
+    if name == "cross_entropy":
+        theirs = losses.NormalizedSoftmaxLoss(CLASSES, DIM, temperature=0.1).double()
+        theirs.W = weights = nn.Parameter(learned.detach().T.clone())
+    else:
+        theirs = losses.ProxyAnchorLoss(CLASSES, DIM, margin=0.1, alpha=32).double()
+        theirs.proxies = weights = nn.Parameter(learned.detach().clone())
+    found = gradients(loss(same_class(z, None, labels)), z, learned)
+    value, of_z, of_weights = gradients(theirs(z, labels), z, weights)
+    expected = value, of_z, of_weights.T if name == "cross_entropy" else of_weights
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SUPERVISED)
@@ -210,66 +250,18 @@ def test_ids_that_are_no_classes_are_one_line(name: str) -> None:
             loss(contrast)
 
 
-KINDS, SIZE = 5, 6
-
-
-def case(seed: int, **params: float) -> tuple[Loss, Tensor, Tensor]:
-    torch.manual_seed(seed)
-    loss = get_loss("proxy_anchor", **params)
-    loss.prepare(KINDS, SIZE)
-    z = torch.randn(9, SIZE, dtype=torch.float64, requires_grad=True)
-    return loss.double(), z, torch.randint(0, KINDS - 1, (9,)).sort().values
-
-
-def equation_4(proxies: Tensor, z: Tensor, labels: Tensor, alpha: float, margin: float) -> Tensor:
-    """Kim et al. 2020, proxy by proxy."""
-    near, far = [], []
-    for c, proxy in enumerate(proxies):
-        s = [x @ proxy / x.norm() / proxy.norm() for x in z]
-        own = [-alpha * (v - margin) for v, label in zip(s, labels, strict=True) if label == c]
-        others = [alpha * (v + margin) for v, label in zip(s, labels, strict=True) if label != c]
-        if own:
-            near.append(torch.stack(own).exp().sum().log1p())
-        far.append(torch.stack(others).exp().sum().log1p())
-    return torch.stack(near).mean() + torch.stack(far).mean()
-
-
-def gradients(value: Tensor, *leaves: Tensor) -> list[Tensor]:
-    return [value.detach(), *torch.autograd.grad(value, leaves)]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_proxies_have_the_values_and_gradients_of_the_equation(seed: int) -> None:
-    loss, z, labels = case(seed, alpha=1 + seed, margin=0.05 * seed - 0.3)
-    found = gradients(loss(same_class(z, None, labels)), z, loss.proxies)
-    expected = equation_4(loss.proxies, z, labels, loss.alpha, loss.margin)
-    for a, b in zip(found, gradients(expected, z, loss.proxies), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_value_and_gradients_are_those_of_pytorch_metric_learning(seed: int) -> None:
-    losses = pytest.importorskip("pytorch_metric_learning.losses", reason='pip install "[perf]"')
-    loss, z, labels = case(seed)
-    theirs = losses.ProxyAnchorLoss(KINDS, SIZE, margin=0.1, alpha=32).double()
-    theirs.proxies = nn.Parameter(loss.proxies.detach().clone())
-    found = gradients(loss(same_class(z, None, labels)), z, loss.proxies)
-    for a, b in zip(found, gradients(theirs(z, labels), z, theirs.proxies), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
-
-
 def test_absent_classes_have_no_anchor_and_large_scales_are_finite() -> None:
-    loss, z, _ = case(0, alpha=1e4)
-    value, *slopes = gradients(loss(same_class(z, None, torch.zeros(9).long())), z, loss.proxies)
+    loss, proxies, z, _ = case("proxy_anchor", 0, alpha=1e4)
+    value, *slopes = gradients(loss(same_class(z, None, torch.zeros(9).long())), z, proxies)
     assert all(math.isfinite(x.sum()) for x in (value, *slopes))
 
 
 def test_proxies_have_a_rate_of_their_own_in_sums_too() -> None:
     loss = get_loss("proxy_anchor + 0.1*dar", lr=0.05)
     assert loss.needs_classes
-    loss.prepare(KINDS, SIZE)
+    loss.prepare(CLASSES, DIM)
     (group,) = loss.parameter_groups()
     assert group["lr"] == 0.05
-    assert [p.shape for p in group["params"]] == [(KINDS, SIZE)]
+    assert [p.shape for p in group["params"]] == [(CLASSES, DIM)]
     loss.prepare(8, 512)
     assert 0.45 < next(loss.parameters()).std() < 0.55, "Kaiming's square root of 2 / classes"
