@@ -1,7 +1,6 @@
 """Whatever is asked for, in a recipe, a file or on the command line: an answer, or one line."""
 
 import copy
-import json
 import os
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from contrastbench.losses import UserError
 from contrastbench.losses.registry import LOSSES, losses
 from contrastbench.losses.spec import LossSpec
 from counts import often, times
+from forked import answering
 
 PLAIN = st.one_of(
     st.none(),
@@ -174,8 +174,7 @@ def test_python_without_docstrings_is_said_where_a_library_needs_them() -> None:
     assert "without -OO or PYTHONOPTIMIZE=2" in done.stderr.splitlines()[-1]
 
 
-ASK = [sys.executable, "-P", words.__file__]
-Said = tuple[int, str, str, float]  # exit code, standard output, standard error, seconds
+Said = tuple[int, str, float]  # exit code, standard error, seconds
 KNOWN = (
     *(*DOMAINS, *LOSSES, *tables(), "MUTAG", "motifs", "digits", "standard", "smoke", "none"),
     *("losses", "datasets", "fetch", "verify", "graph", "linear", "cpu", "cuda", "md", "mine.yaml"),
@@ -222,7 +221,7 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 
 def check(asked: list[str], said: Said) -> None:
-    code, _, err, _ = said
+    code, err, _ = said
     assert code in (0, 1, 2), (asked, said)
     assert "Traceback" not in err, (asked, err)
     if code == 2:
@@ -234,25 +233,20 @@ def check(asked: list[str], said: Said) -> None:
 
 def test_in_one_process(tmp_path: Path, found: Callable[[str], None]) -> None:
     codes, longest = [0, 0, 0], 0.0
-    with subprocess.Popen(
-        ASK, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
+    with answering(words.answer, tmp_path) as pipe:
 
         @often(600)
         @example(["list", "losses"])  # one that is right
         @given(lists())
         def ask(asked: list[str]) -> None:
             nonlocal longest
-            print(json.dumps(asked), file=process.stdin, flush=True)
-            said = json.loads(process.stdout.readline())
+            pipe.send(asked)
+            said = pipe.recv()
             check(asked, said)
             codes[said[0]] += 1
-            longest = max(longest, said[3])
+            longest = max(longest, said[2])
 
         ask()
-        process.stdin.close()
     assert codes[0], "some are right"
     assert codes[2], "some are wrong"
     found(

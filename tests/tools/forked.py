@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -41,17 +41,23 @@ class Lives:
 
 
 @contextmanager
-def lives(module: ModuleType) -> Iterator[Lives]:
-    """Whoever lives the functions of a module."""
+def answering(answer: Callable[..., None], *arguments: object) -> Iterator[Connection]:
+    """A pipe to a new process, whose function gets the other end behind its arguments."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(module.__name__, theirs))
-    with patch.dict(os.environ, ALONE):
-        process.start()
+    process = context.Process(target=answer, args=(*arguments, theirs))
+    process.start()
     theirs.close()
     with ours:
-        yield Lives(ours)
+        yield ours
     process.join()
+
+
+@contextmanager
+def lives(module: ModuleType) -> Iterator[Lives]:
+    """Whoever lives the functions of a module."""
+    with patch.dict(os.environ, ALONE), answering(serve, module.__name__) as pipe:
+        yield Lives(pipe)
 
 
 def disk_takes(seconds: float) -> None:

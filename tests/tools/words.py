@@ -1,17 +1,18 @@
 """The command line without its work: words are read, checked and answered, nothing is trained.
 
-A process of its own reads lists of words, a line of JSON each, and answers each with its exit code
-and what it said, and how long it took. Whoever asks for work that takes longer has asked well: exit
-code 0.
+A process of its own answers lists of words, each with its exit code, what it said was wrong, and
+how long it took. Whoever asks for work that takes longer has asked well: exit code 0.
 """
 
-import contextlib
 import io
 import json
 import signal
 import sys
 import time
 import traceback
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from multiprocessing.connection import Connection
+from os import chdir
 from pathlib import Path
 from tempfile import mkdtemp
 from types import ModuleType
@@ -84,21 +85,14 @@ def ask(main: Any, words: list[str]) -> int:
     return 0
 
 
-def answers(main: Any) -> None:
-    """Answer every line of standard input."""
+def answer(folder: Path, pipe: Connection) -> None:
+    """Answer lists of words in a folder until nobody asks."""
+    main = without_work()
+    chdir(folder)
     signal.signal = lambda *_: None  # type: ignore[assignment]
-    channel = sys.stdout
-    for line in sys.stdin:
-        out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = ask(main, json.loads(line))
-        took = time.perf_counter() - start
-        print(
-            json.dumps([code, out.getvalue()[-500:], err.getvalue(), took]),
-            file=channel,
-            flush=True,
-        )
-
-
-if __name__ == "__main__":
-    answers(without_work())
+    with suppress(EOFError):
+        while True:
+            words, err, start = pipe.recv(), io.StringIO(), time.perf_counter()
+            with redirect_stdout(io.StringIO()), redirect_stderr(err):
+                code = ask(main, words)
+            pipe.send((code, err.getvalue(), time.perf_counter() - start))
