@@ -13,10 +13,10 @@ from contrastbench.benchmarks.checks.domain import (
     check_index,
     first_contrasts,
 )
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.opening import open_cells, with_loss
 from contrastbench.benchmarks.running.options import Options
-from contrastbench.domains.registry import DOMAINS, declaration
+from contrastbench.domains.registry import DOMAINS
 from contrastbench.errors import UserError
 from contrastbench.losses.spec import LossSpec
 from opened import tiny
@@ -40,8 +40,7 @@ from opened import tiny
 )
 def test_contrasts_are_as_recipes_say(domain: str, recipe: dict) -> None:
     """The default pairings are held to that by the laws of domains."""
-    about = declaration(domain)
-    work = Experiment(domain, about.default, LossSpec("infonce"), {**about.tiny, **recipe})
+    work = make_experiment(domain, None, LossSpec("infonce"), recipe, tiny=True)
     for contrast in first_contrasts(Subject(work), 0)[1]:
         check_facts(contrast, work.full_recipe.pairing_facts)
 
@@ -63,17 +62,15 @@ VICREG = LossSpec("packaged_losses:Vicreg")
 def test_a_loss_of_views_is_refused_before_the_training(
     domain: str, recipe: dict, tmp_path: Path
 ) -> None:
-    about = declaration(domain)
-    work = Experiment(domain, about.default, VICREG, {**about.tiny, **recipe})
+    work = make_experiment(domain, None, VICREG, recipe, tiny=True)
     opened = open_cells(work, 0, Options(tmp_path))
     with pytest.raises(UserError, match="Vicreg takes two whole views of each sample, which this"):
         with_loss(opened)
 
 
-@pytest.mark.parametrize("domain", ["graph", "image", "sentence", "tabular"])
+@pytest.mark.parametrize("domain", DOMAINS)
 def test_every_domain_pairs_two_views_by_default(domain: str) -> None:
-    about = declaration(domain)
-    work = Experiment(domain, about.default, VICREG, about.tiny)
+    work = make_experiment(domain, None, VICREG, {}, tiny=True)
     model, contrasts = first_contrasts(Subject(work), 0)
     loss = VICREG.make()
     assert loss is not None

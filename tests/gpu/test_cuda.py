@@ -11,12 +11,11 @@ from compiled import CASES, experiment, ordinary, trained
 from contrastbench.benchmarks.checks.device import DeviceWork, run_checks
 from contrastbench.benchmarks.cli import main
 from contrastbench.benchmarks.perf import losses as perf_losses
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running.compiling import STEP
 from contrastbench.benchmarks.running.devices import open_device
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
-from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
 
 pytestmark = [
@@ -40,8 +39,7 @@ def test_the_device_passes(device: torch.device) -> None:
 def test_the_record_says_what_the_numbers_were_made_with(
     deterministic: bool, tf32: bool, tmp_path: Path
 ) -> None:
-    about = declaration("tabular")
-    experiment = Experiment("tabular", about.default, LossSpec("adnce"), about.tiny)
+    experiment = make_experiment("tabular", None, LossSpec("adnce"), {}, tiny=True)
     options = Options(tmp_path, device="cuda", deterministic=deterministic, tf32=tf32)
     record, _ = run_cell(experiment, 0, options)
     said = record["environment"]

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.records.experiment import Cell, Experiment, make_experiment
 from contrastbench.benchmarks.running import compiling
 from contrastbench.benchmarks.running.history import History
 from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, train
-from contrastbench.domains.registry import declaration
 from contrastbench.losses import Loss, LossSpec
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -33,9 +32,7 @@ CASES = {
 
 
 def experiment(domain: str, loss: str, values: dict[str, Any]) -> Experiment:
-    about = declaration(domain)
-    recipe = {**about.tiny, **SMALL[domain], **values}
-    return Experiment(domain, about.default, LossSpec(loss), recipe)
+    return make_experiment(domain, None, LossSpec(loss), {**SMALL[domain], **values}, tiny=True)
 
 
 def ordinary(work: Experiment, device: torch.device) -> tuple[dict[str, Tensor], History]:
@@ -57,9 +54,22 @@ def trained(
     parts: Callable[[AnyDomain, Loss], Sequence[str]] = lambda *_: (),
     checkpoint: Path | None = None,
 ) -> tuple[dict[str, Tensor], History]:
-    domain = open_domain(work, 0, None, device)
+    domain, loss = with_loss(work, device)
+    model, history = train(domain, loss, checkpoint, compiled=parts(domain, loss))
+    return weights(model, loss), history
+
+
+def with_loss(
+    work: Experiment, device: torch.device, data_root: Path | None = None
+) -> tuple[AnyDomain, Loss]:
+    """Open the domain of an experiment, and make its loss."""
+    domain = open_domain(work, 0, data_root, device)
     loss = make_cell_loss(Cell(work, 0, "", {}), domain)
     assert loss is not None
-    model, history = train(domain, loss, checkpoint, compiled=parts(domain, loss))
+    return domain, loss
+
+
+def weights(model: nn.Module, loss: Loss) -> dict[str, Tensor]:
+    """Return all that a training has changed, on the CPU."""
     state = {**model.state_dict(), **{f"loss.{n}": x for n, x in loss.state_dict().items()}}
-    return {name: x.cpu() for name, x in state.items() if isinstance(x, Tensor)}, history
+    return {name: x.cpu() for name, x in state.items() if isinstance(x, Tensor)}

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.running import devices, training
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.benchmarks.running.signals import end_on_sigterm
 from contrastbench.domains.graph import generated
 from contrastbench.domains.image.data import digits
-from contrastbench.domains.registry import declaration, domain_class
+from contrastbench.domains.registry import domain_class
 from contrastbench.domains.scoring import linear, logistic, svm
 from contrastbench.losses.spec import LossSpec
 from forked import disk_takes
@@ -32,10 +32,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def experiment(domain: str) -> Experiment:
-    about = declaration(domain)
-    recipe = {**about.tiny, **SMALL, **RECIPES[domain]}
-    dataset = "motifs" if domain == "graph" else about.default  # its few classes fill two folds
-    return Experiment(domain, dataset, LossSpec("adnce", {"mu": 0.6}), recipe)
+    dataset = "motifs" if domain == "graph" else None  # its few classes fill two folds
+    loss, recipe = LossSpec("adnce", {"mu": 0.6}), {**SMALL, **RECIPES[domain]}
+    return make_experiment(domain, dataset, loss, recipe, tiny=True)
 
 
 @few_sentences()

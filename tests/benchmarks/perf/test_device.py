@@ -14,12 +14,11 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import senteval
-from compiled import refuse
+from compiled import refuse, weights, with_loss
 from contrastbench.benchmarks.checks.domain import interrupt
-from contrastbench.benchmarks.records.experiment import Cell, Experiment
+from contrastbench.benchmarks.records.experiment import make_experiment
 from contrastbench.benchmarks.running import compiling
 from contrastbench.benchmarks.running.history import History
-from contrastbench.benchmarks.running.opening import make_cell_loss, open_domain
 from contrastbench.benchmarks.running.training import AnyDomain, Look, train
 from contrastbench.domains import exported
 from contrastbench.domains.base import Evaluation
@@ -66,13 +65,9 @@ def opened(
     dataset: str | None = None,
     data_root: Path | None = None,
 ) -> tuple[AnyDomain, Loss]:
-    about = declaration(domain)
-    values = {**about.tiny, **TINY[domain], **recipe}
-    experiment = Experiment(domain, dataset or about.default, LossSpec(loss), values)
-    ready = open_domain(experiment, 0, data_root, device)
-    made = make_cell_loss(Cell(experiment, 0, "", {}), ready)
-    assert made is not None
-    return ready, made
+    values = {**TINY[domain], **recipe}
+    work = make_experiment(domain, dataset, LossSpec(loss), values, tiny=True)
+    return with_loss(work, device, data_root)
 
 
 def trained(
@@ -87,9 +82,8 @@ def trained(
     ready, made = opened(domain, loss, recipe, device)
     model, history = train(ready, made, checkpoint, look=look)
     assert {x.device.type for x in model.parameters()} == {device.type}
-    weights = {**model.state_dict(), **{f"loss {k}": x for k, x in made.state_dict().items()}}
     found = ready.evaluate(model) if evaluate else None
-    return Trained({name: x.cpu() for name, x in weights.items()}, history, found)
+    return Trained(weights(model, made), history, found)
 
 
 def assert_same(ours: Trained, theirs: Trained) -> None:

@@ -7,13 +7,13 @@ import torch
 
 import stub_domain
 from contrastbench.benchmarks.records import reading
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.running.opening import loss_on_device
 from contrastbench.benchmarks.running.optimizers import make_optimizer
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import learned_details, run_cell
 from contrastbench.benchmarks.running.training import train
-from contrastbench.domains.registry import DOMAINS, declaration, make_recipe
+from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError, get_loss
 from contrastbench.losses.spec import LossSpec
 from opened import opened, tiny
@@ -77,8 +77,8 @@ def test_a_record_has_the_values_that_were_learned(
 
 
 def test_proxies_are_drawn_by_the_seed_for_each_class(tmp_path: Path) -> None:
-    recipe = {**declaration("image").tiny, "pairing": "supervised"}
-    experiment = Experiment("image", "digits", LossSpec(f"{LEARNED}:Proxy"), recipe)
+    loss, recipe = LossSpec(f"{LEARNED}:Proxy"), {"pairing": "supervised"}
+    experiment = make_experiment("image", "digits", loss, recipe, tiny=True)
     first, second = (
         run_cell(experiment, 0, Options(tmp_path / name, device="cpu"))[0] for name in ("a", "b")
     )

@@ -12,7 +12,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from contrastbench.benchmarks.records.experiment import Experiment
+from contrastbench.benchmarks.records.experiment import Experiment, make_experiment
 from contrastbench.benchmarks.records.store import read_record
 from contrastbench.benchmarks.running import opening, runner
 from contrastbench.benchmarks.running.options import Options
@@ -93,8 +93,7 @@ def test_a_record_says_all_that_design_promises(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_domain_has_a_validation_score_to_choose_by(domain: str, tmp_path: Path) -> None:
-    about = declaration(domain)
-    experiment = Experiment(domain, about.default, LossSpec("infonce"), about.tiny)
+    experiment = make_experiment(domain, None, LossSpec("infonce"), {}, tiny=True)
     record, _ = run_cell(experiment, 0, Options(tmp_path, device="cpu"))
     assert record["status"] == "ok"
     assert 0 < record["details"]["validation"] <= 100
