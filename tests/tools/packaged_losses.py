@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, mse_loss, normalize, relu
+from torch.nn.functional import mse_loss, relu
 
 NUMBER = 3
 
@@ -30,18 +30,6 @@ class Learned(nn.Module):
         return (self.scale * z1 - z2).square().mean() + z1.var(dim=0).mean()
 
 
-class Ntxent(nn.Module):
-    """SimCLR's loss of one direction, from embeddings."""
-
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__()
-        self.temperature = temperature
-
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        scores = normalize(z1) @ normalize(z2).T / self.temperature
-        return cross_entropy(scores, torch.arange(len(z1), device=z1.device))
-
-
 def distance(z1: Tensor, z2: Tensor, power: float = 2.0, kind: str = "mean") -> Tensor:
     """A function of two views."""
     return (z1 - z2).abs().pow(power).mean() + z1.mean(dim=0).square().sum()
@@ -62,21 +50,6 @@ class InPlace(nn.Module):
 class OnHost(nn.Module):
     def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
         return mse_loss(z1 * torch.ones(z1.shape[1], dtype=z1.dtype), z2)
-
-
-class Draws(nn.Module):
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return mse_loss(z1 + torch.rand_like(z1), z2)
-
-
-class Single(nn.Module):
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return mse_loss(z1, z2).float()
-
-
-class Ordered(nn.Module):
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return (z1 - z2)[0].square().mean() + z1.square().mean()
 
 
 class Labels(nn.Module):

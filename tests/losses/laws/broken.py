@@ -87,17 +87,6 @@ class NoNegatives(InfoNCE):
             return contrast.anchor.sum() * 0
 
 
-class Learning(InfoNCE):
-    """Takes its learned factor for a number."""
-
-    def __init__(self, temperature: float = 0.5) -> None:
-        super().__init__(temperature)
-        self.factor = nn.Parameter(torch.ones(()))
-
-    def combine(self, terms: Tensor) -> Tensor:
-        return terms.mean() * self.factor.item()
-
-
 class Buffers(InfoNCE):
     """Counts its calls in `terms`, which run again in the backward pass."""
 
