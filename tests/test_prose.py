@@ -1,13 +1,11 @@
 """Pages, docstrings and help are written in plain words."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from typer.main import get_command
 
 import prose
 from contrastbench.benchmarks.cli.main import app
+from words import commands
 
 PAGES = [str(page.relative_to(prose.ROOT)) for page in prose.pages()]
 FORMULAS = ("docs/theory.md", "docs/reference/")  # pages that may have longer sentences
@@ -17,15 +15,7 @@ WIDTH = 62  # columns that `bench --help` has for a summary on a terminal of 80
 BUILTIN = {"--install-completion", "--show-completion", "--help"}  # their help is typer's
 
 
-def commands(group: Any, words: str = "bench") -> Iterator[tuple[str, Any]]:
-    """Yield all commands and groups of commands below a group by what is typed."""
-    for name, command in group.commands.items():
-        yield f"{words} {name}", command
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{words} {name}")
-
-
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = {" ".join(("bench", *path)): command for path, command in commands(get_command(app))}
 
 
 def test_every_docstring_is_a_sentence() -> None:

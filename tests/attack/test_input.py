@@ -4,7 +4,7 @@ import copy
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -190,15 +190,11 @@ ODD = (
 )
 
 
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name), command.params
-
-
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = {
+    path: command.params
+    for path, command in words.commands(typer.main.get_command(app))
+    if not hasattr(command, "commands")
+}
 
 
 @st.composite

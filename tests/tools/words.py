@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from multiprocessing.connection import Connection
 from os import chdir
@@ -83,6 +84,14 @@ def ask(main: Any, words: list[str]) -> int:
         traceback.print_exc()
         return -1
     return 0
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield all commands and groups of commands below a group by the words that are typed."""
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
 
 
 def answer(folder: Path, pipe: Connection) -> None:

@@ -180,14 +180,6 @@ def test_a_control_that_does_not_come_out_makes_the_comparison_unreadable(tmp_pa
     assert "cannot be read" in " ".join(said(found))
 
 
-def test_few_sets_are_compared_one_by_one(tmp_path: Path) -> None:
-    text = FILE.replace(", ".join(GRAPHS), "MUTAG").replace(", ".join(TABLES), "wine")
-    study = Study(tmp_path, text).fill(infonce=70.0, untrained=50.0, adnce=74.0, hcl=70.0)
-    assert not study.verdicts.decides
-    assert {one.verdict for one in study.verdicts.places if one.row == "adnce"} == {"better"}
-    assert "| adnce | +" in render_comparison(study.resolved, "md")
-
-
 def test_latex_has_bold_where_the_verdict_is_alone(tmp_path: Path) -> None:
     study = Study(tmp_path).fill(infonce=70.0, untrained=50.0, adnce=74.0, hcl=70.2)
     text = render_comparison(study.resolved, "latex")
