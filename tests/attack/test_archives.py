@@ -71,25 +71,17 @@ def readers(
     monkeypatch.setattr(reading.member, "__defaults__", (MOST,))
     monkeypatch.setattr(decode, "PACKED", MOST)
     made = {
-        "graphs": ("TOY.zip", raw_files.TOY, raw_files.graph("TOY"), "TOY"),
-        "images": (
-            "tiny-imagenet-200.zip",
-            raw_files.TINY,
-            raw_files.image("Tiny-ImageNet"),
-            "iny-",
-        ),
-        "arrays": ("mine.npz", array_files(), raw_files.image("npz:{}/mine.npz"), "mine.npz"),
-        "sentences": (
-            *("senteval.tar", senteval_files(tmp_path / "made")),
-            *(raw_files.senteval_sets("senteval.tar"), "senteval.tar"),
-        ),
-        "pictures": (
-            *("cifar-10-binary.tar.gz", raw_files.CIFAR_10),
-            *(raw_files.image("CIFAR-10"), "cifar-10"),
-        ),
+        "graphs": ("TOY.zip", raw_files.TOY, "a zip of TU files"),
+        "images": ("tiny-imagenet-200.zip", raw_files.TINY, "Tiny-ImageNet"),
+        "arrays": ("mine.npz", array_files(), "arrays"),
+        "sentences": ("senteval.tar", senteval_files(tmp_path / "made"), "SentEval"),
+        "pictures": ("cifar-10-binary.tar.gz", raw_files.CIFAR_10, "CIFAR-10"),
     }
     with raw_files.small():
-        yield {name: Reader(*about) for name, about in made.items()}
+        yield {
+            name: Reader(file, files, raw_files.RAW[raw].read, raw_files.RAW[raw].named or file)
+            for name, (file, files, raw) in made.items()
+        }
 
 
 def verdict(read: Callable[[], str], whole: str, named: str) -> str:

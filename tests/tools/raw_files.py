@@ -8,12 +8,13 @@ import gzip
 import io
 import json
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -24,10 +25,10 @@ from scipy.io import savemat
 import hostile
 import senteval
 from contrastbench.domains import own
-from contrastbench.domains.declaration import reader_of
+from contrastbench.domains.declaration import Dataset, reader_of
 from contrastbench.domains.graph import data as graphs
 from contrastbench.domains.graph import own as own_graphs
-from contrastbench.domains.image.data import digits, matlab, published, transfer_sets
+from contrastbench.domains.image.data import digits, matlab, published
 from contrastbench.domains.image.data import own as own_images
 from contrastbench.domains.image.data.datasets import DATASETS
 from contrastbench.domains.own import read_unchanged
@@ -36,7 +37,6 @@ from contrastbench.domains.sentence import own as own_sentences
 from contrastbench.domains.sentence.own import read_any
 from contrastbench.domains.sentence.transfer import tasks
 from contrastbench.domains.tabular import data as tables
-from contrastbench.domains.tabular import frames
 from contrastbench.domains.tabular import own as own_tables
 from made_images import CPU, as_folder, jpeg, noise
 from tu_files import TU
@@ -63,27 +63,49 @@ class Raw:
     which: str = "*"
 
 
-def anew(read: Callable[[str, Path], str], *kept: Any) -> Callable[[str], Callable[[Path], str]]:
-    """Return what reads a set by its name in a folder, with nothing of what is kept in memory."""
+def declared(module: ModuleType, sets: Mapping[str, Dataset]) -> dict[str, Any]:
+    """Return the readers of declared sets by name."""
+    return {name: reader_of(str(module.__package__), about) for name, about in sets.items()}
 
-    def of_name(name: str) -> Callable[[Path], str]:
+
+GRAPHS = {**own_graphs.READERS, "TOY": graphs.load_graphs}
+IMAGES = {**own_images.READERS, **declared(own_images, DATASETS)}
+TABLES = {**own_tables.READERS, **declared(tables, tables.DATASETS)}
+
+
+def sets_of(
+    readers: Mapping[str, Any], read: Callable[[str, Path], str], *kept: Any
+) -> Callable[..., Raw]:
+    """Return what makes a set of its name, whose kind or name says who reads it.
+
+    It is read in a folder, with nothing of what is kept in memory.
+    """
+
+    def of_name(name: str, make: Callable[[Path], Any], named: str = "", **about: Any) -> Raw:
         def of_folder(root: Path) -> str:
             for one in (read_unchanged, *kept):
                 one.cache_clear()
             return read(name.format(root), root)
 
-        return of_folder
+        return Raw(readers[name.partition(":")[0]], make, of_folder, named, **about)
 
     return of_name
 
 
-graph = anew(lambda name, root: own_graphs.load_own_graphs(name, root)[1], graphs.load_graphs)
-image = anew(
-    lambda name, root: own_images.load_images(name, 16, root, CPU)[1], own_images.load_declared
+graph = sets_of(
+    GRAPHS, lambda name, root: own_graphs.load_own_graphs(name, root)[1], graphs.load_graphs
 )
-table = anew(lambda name, root: tables.load_rows(name, None, root)[1], tables.load_declared)
-own_table = anew(lambda name, root: tables.load_rows(name, "y", root)[1])
-pairs = anew(lambda name, _: read_any(name, None).sha256)
+image = sets_of(
+    IMAGES,
+    lambda name, root: own_images.load_images(name, 16, root, CPU)[1],
+    own_images.load_declared,
+)
+table = sets_of(
+    TABLES,
+    lambda name, root: tables.load_rows(name, "y" if ":" in name else None, root)[1],
+    tables.load_declared,
+)
+pairs = sets_of(own_sentences.READERS, lambda name, _: read_any(name, None).sha256)
 
 
 def files(made: Files) -> Callable[[Path], Any]:
@@ -244,15 +266,12 @@ def declared_arrays(root: Path) -> None:
     np.savez(root / "devanagari.npz", **parts, **tested)
 
 
-def senteval_sets(place: str) -> Callable[[Path], str]:
-    def read(root: Path) -> str:
-        found = sentences.TextFiles(root / place)
-        sentences.stsb_pairs(found, "dev")
-        sentences.sts_sets(found)
-        tasks(found)
-        return found.sha256.hexdigest()
-
-    return read
+def senteval_sets(root: Path) -> str:
+    found = sentences.TextFiles(root / "senteval.tar")
+    sentences.stsb_pairs(found, "dev")
+    sentences.sts_sets(found)
+    tasks(found)
+    return found.sha256.hexdigest()
 
 
 def senteval_tar(root: Path) -> None:
@@ -285,73 +304,45 @@ HIGGS = "".join(f"{k % 2}," + ",".join(["0.5"] * 28) + "\n" for k in range(200))
 PMLB = "a\tb\ttarget\n" + "".join(f"{k}\t{k % 5}\t{k % 2}\n" for k in range(12))
 CIFAR_10, CIFAR_100 = (cifar_files(hundred) for hundred in (False, True))
 RAW: dict[str, Raw] = {
-    "TU files": Raw(graphs.load_graphs, files(TOY), graph("TOY"), "TOY", whole=False),
-    "a zip of TU files": Raw(graphs.load_graphs, zipped("TOY.zip", TOY), graph("TOY"), "TOY"),
-    "own TU files": Raw(
-        own_graphs.read_folder, files(TOY), graph("folder:{}/TOY"), "TOY", whole=False
-    ),
-    "GraphML": Raw(own_graphs.read_folder, files(LISTED), graph("folder:{}/g"), "/g"),
-    "SMILES": Raw(own_graphs.read_smiles, files({"m.csv": SMILES}), graph("smiles:{}/m.csv")),
-    "edge lists": Raw(own_graphs.read_folder, files(EDGES), graph("folder:{}/g"), "/g"),
-    "CIFAR-10": Raw(
-        published.load_cifar, tarred("cifar-10-binary.tar.gz", CIFAR_10), image("CIFAR-10"), "-10"
-    ),
-    "CIFAR-10 unpacked": Raw(published.load_cifar, files(CIFAR_10), image("CIFAR-10"), "-10"),
-    "CIFAR-10-5k": Raw(published.load_cifar, files(CIFAR_10), image("CIFAR-10-5k"), "-10"),
-    "FC100": Raw(published.load_few_shot, files(CIFAR_100), image("FC100"), "-100"),
-    "STL-10": Raw(published.load_stl, files(STL), image("STL-10"), "stl10_binary"),
-    "Tiny-ImageNet": Raw(
-        published.load_tiny, files(TINY), image("Tiny-ImageNet"), "iny-", whole=False
-    ),
-    "Tiny-ImageNet-20": Raw(
-        published.load_tenth, files(TENTH), image("Tiny-ImageNet-20"), "iny-", whole=False
-    ),
-    "DTD-10": Raw(published.load_tiles, files(TILES), image("DTD-10"), "DTD-10"),
-    "declared arrays": Raw(
-        own_images.load_declared_arrays, declared_arrays, image("Devanagari"), "devanagari.npz"
-    ),
-    "ImageNet": Raw(published.load_imagenet, files(IMAGENET), image("ImageNet"), "imagenet"),
-    "CUB": Raw(published.load_disjoint, cub, image("CUB"), "CUB_200"),
-    "CAR": Raw(published.load_disjoint, car, image("CAR"), "cars196", which="*.mat"),
-    "SOP": Raw(published.load_disjoint, sop, image("SOP"), "Stanford"),
-    "Food-101": Raw(transfer_sets.load_transfer, files(FOOD), image("Food-101"), "food-101"),
-    "pictures": Raw(
-        own_images.read_folder, files(under("p", PICTURES)), image("folder:{}/p"), "/p"
-    ),
-    "pictures of datasets": Raw(
-        own_images.read_saved, saved_pictures, image("hf:{}/mine"), "mine", which="*.arrow"
-    ),
-    "arrays": Raw(own_images.READERS["npz"], arrays, image("npz:{}/mine.npz")),
-    "SentEval": Raw(
-        sentences.TextFiles, senteval_tar, senteval_sets("senteval.tar"), "senteval.tar"
-    ),
+    "TU files": graph("TOY", files(TOY), "TOY", whole=False),
+    "a zip of TU files": graph("TOY", zipped("TOY.zip", TOY), "TOY"),
+    "own TU files": graph("folder:{}/TOY", files(TOY), "TOY", whole=False),
+    "GraphML": graph("folder:{}/g", files(LISTED), "/g"),
+    "SMILES": graph("smiles:{}/m.csv", files({"m.csv": SMILES})),
+    "edge lists": graph("folder:{}/g", files(EDGES), "/g"),
+    "CIFAR-10": image("CIFAR-10", tarred("cifar-10-binary.tar.gz", CIFAR_10), "-10"),
+    "CIFAR-10 unpacked": image("CIFAR-10", files(CIFAR_10), "-10"),
+    "CIFAR-10-5k": image("CIFAR-10-5k", files(CIFAR_10), "-10"),
+    "FC100": image("FC100", files(CIFAR_100), "-100"),
+    "STL-10": image("STL-10", files(STL), "stl10_binary"),
+    "Tiny-ImageNet": image("Tiny-ImageNet", files(TINY), "iny-", whole=False),
+    "Tiny-ImageNet-20": image("Tiny-ImageNet-20", files(TENTH), "iny-", whole=False),
+    "DTD-10": image("DTD-10", files(TILES), "DTD-10"),
+    "declared arrays": image("Devanagari", declared_arrays, "devanagari.npz"),
+    "ImageNet": image("ImageNet", files(IMAGENET), "imagenet"),
+    "CUB": image("CUB", cub, "CUB_200"),
+    "CAR": image("CAR", car, "cars196", which="*.mat"),
+    "SOP": image("SOP", sop, "Stanford"),
+    "Food-101": image("Food-101", files(FOOD), "food-101"),
+    "pictures": image("folder:{}/p", files(under("p", PICTURES)), "/p"),
+    "pictures of datasets": image("hf:{}/mine", saved_pictures, "mine", which="*.arrow"),
+    "arrays": image("npz:{}/mine.npz", arrays),
+    "SentEval": Raw(sentences.TextFiles, senteval_tar, senteval_sets, "senteval.tar"),
     "a corpus": Raw(sentences.sentences_of, files({"corpus.txt": TEXT}), corpus),
     "a corpus of rows": Raw(sentences.rows_of, packed("rows.tsv.gz", ROWS), corpus_rows),
-    "pairs": Raw(
-        own_sentences.READERS["pairs"], files({"a.tsv": TSV.encode()}), pairs("pairs:{}/a.tsv")
+    "pairs": pairs("pairs:{}/a.tsv", files({"a.tsv": TSV.encode()})),
+    "pairs of datasets": pairs(
+        "hf:{}/mine", saved(columns(PAIRS, "sentence1", "sentence2", "score")), "mine"
     ),
-    "pairs of datasets": Raw(
-        own_sentences.read_saved,
-        saved(columns(PAIRS, "sentence1", "sentence2", "score")),
-        pairs("hf:{}/mine"),
-        "mine",
+    "CSV": table("csv:{}/t.csv", files({"t.csv": CSV})),
+    "packed CSV": table("csv:{}/t.csv.gz", packed("t.csv.gz", CSV)),
+    "Parquet": table("parquet:{}/t.parquet", parquet),
+    "a table of datasets": table(
+        "hf:{}/mine", saved({"a": list(range(20)), "y": [0, 1] * 10}), "mine"
     ),
-    "CSV": Raw(own_tables.READERS["csv"], files({"t.csv": CSV}), own_table("csv:{}/t.csv")),
-    "packed CSV": Raw(
-        own_tables.READERS["csv"], packed("t.csv.gz", CSV), own_table("csv:{}/t.csv.gz")
-    ),
-    "Parquet": Raw(own_tables.READERS["parquet"], parquet, own_table("parquet:{}/t.parquet")),
-    "a table of datasets": Raw(
-        own_tables.read_saved,
-        saved({"a": list(range(20)), "y": [0, 1] * 10}),
-        own_table("hf:{}/mine"),
-        "mine",
-    ),
-    "CoverType": Raw(
-        frames.read_table, packed("covtype.data.gz", COVERTYPE.encode()), table("CoverType")
-    ),
-    "Higgs": Raw(frames.read_higgs, packed("HIGGS.csv.gz", HIGGS.encode()), table("Higgs-100K")),
-    "PMLB": Raw(frames.read_table, packed("pmlb/churn.tsv.gz", PMLB.encode()), table("churn")),
+    "CoverType": table("CoverType", packed("covtype.data.gz", COVERTYPE.encode())),
+    "Higgs": table("Higgs-100K", packed("HIGGS.csv.gz", HIGGS.encode())),
+    "PMLB": table("churn", packed("pmlb/churn.tsv.gz", PMLB.encode())),
 }
 NO_FILES = {  # readers of something else
     **dict.fromkeys(
@@ -363,20 +354,9 @@ NO_FILES = {  # readers of something else
 }
 
 
-def declared_readers() -> Iterator[dict[str, Any]]:
-    """Yield the readers of declared images and tables by name."""
-    for module, sets in ((own_images, DATASETS), (tables, tables.DATASETS)):
-        yield {name: reader_of(str(module.__package__), about) for name, about in sets.items()}
-
-
 def readers() -> set[object]:
-    listed: list[dict[str, Any]] = [
-        *(own_graphs.READERS, own_images.READERS, own_sentences.READERS, own_tables.READERS),
-        *declared_readers(),
-    ]
-    known = {reader for table in listed for reader in table.values()}
-    of_sentences = sentences.TextFiles, sentences.sentences_of, sentences.rows_of
-    return known | {graphs.load_graphs, *of_sentences}
+    listed = *GRAPHS.values(), *IMAGES.values(), *own_sentences.READERS.values(), *TABLES.values()
+    return {*listed, sentences.TextFiles, sentences.sentences_of, sentences.rows_of}
 
 
 def in_a_fork(raw: bytes) -> list[tuple[int, str]]:
