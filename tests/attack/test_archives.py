@@ -97,8 +97,8 @@ def verdict(read: Callable[[], str], whole: str, named: str) -> str:
 
 def besiege(
     reader: Reader,
-    tricks: dict[str, dict[str, hostile.Zip]],
-    pack: Callable[[hostile.Files], bytes],
+    tricks: hostile.Tricks,
+    pack: Callable[[hostile.Files | hostile.Entries], bytes],
     squeeze: Callable[[bytes], bytes],
     root: Path,
 ) -> int:
@@ -111,7 +111,8 @@ def besiege(
     whole, first = reader.read(data), next(iter(reader.files))
     named = [(wanted, *one) for wanted, some in tricks.items() for one in some.items()]
     for wanted, name, make in named:
-        (data / reader.file).write_bytes(squeeze(make(reader.files, first, canary)))
+        made = make(reader.files, first, canary)
+        (data / reader.file).write_bytes(squeeze(made if isinstance(made, bytes) else pack(made)))
         before = hostile.tree(root)
         with hostile.watched(canary) as touched:
             became = verdict(lambda: reader.read(data), whole, reader.named)

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tarfile import CHRTYPE, DIRTYPE, FIFOTYPE, LNKTYPE, SYMTYPE
 from typing import Any
 
 from counts import dice, times
@@ -75,19 +76,52 @@ def pickled(canary: Path, protocol: int = 4) -> bytes:
     return pickle.dumps(Reduced(canary), protocol)
 
 
+Entries = list[tuple[Any, bytes]]  # of names or headers, with contents
+# of files, the name of the first and the folder of a canary: other files, or an archive's bytes
+Trick = Callable[[Files, str, Path], Files | Entries | bytes]
+Tricks = dict[str, dict[str, Trick]]  # by what becomes of the archive
+READ, REFUSED, EITHER = "read as it is", "refused", "either"
+OF_BOTH: Tricks = {  # of zips and of tars
+    READ: {
+        "a path out of the folder": lambda f, n, c: {
+            **f,
+            **dict.fromkeys(("../../canary/owned", "a/../../../canary/owned"), b"x"),
+        },
+        "an absolute path": lambda f, n, c: {**f, str(c / "owned"): b"x"},
+        "very many files": lambda f, n, c: {**{f"x/{k}": b"" for k in range(MANY)}, **f},
+    },
+    REFUSED: {
+        "a bomb": lambda f, n, c: {**f, n: BOMB},
+        "names in capitals": lambda f, n, c: {k.swapcase(): v for k, v in f.items()},
+        "a pickle": lambda f, n, c: {**f, n: pickled(c / "owned")},
+        "nothing": lambda f, n, c: {},
+    },
+}
+
+
+def rest(files: Files, first: str) -> Entries:
+    return [item for item in files.items() if item[0] != first]
+
+
+def instead(files: Files, first: str, header: Any, content: bytes = b"") -> Entries:
+    """Another header in the first member's place."""
+    return [(header, content), *rest(files, first)]
+
+
+def beside(files: Files, *more: tuple[Any, bytes]) -> Entries:
+    return [*more, *files.items()]
+
+
 # -- zip ---------------------------------------------------------------------------------------
 
 
-def zipped(
-    files: Files | list[tuple[str | zipfile.ZipInfo, bytes]], how: int = zipfile.ZIP_DEFLATED
-) -> bytes:
+def zipped(files: Files | Entries, how: int = zipfile.ZIP_DEFLATED) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
         for name, content in files.items() if isinstance(files, dict) else files:
-            info = (
-                name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name)
-            )  # of no time
-            archive.writestr(info, content, how)
+            if isinstance(name, str):
+                name = zipfile.ZipInfo(name)  # of no time, so that the bytes are always these
+            archive.writestr(name, content, how)
     return file.getvalue()
 
 
@@ -123,67 +157,48 @@ def overlapping(files: Files, first: str) -> bytes:
 
 
 LINK, DEVICE, PIPE, FOLDER = 0o120777, 0o020666, 0o010666, 0o040755
-Zip = Callable[[Files, str, Path], bytes]
-READ, REFUSED, EITHER = "read as it is", "refused", "either"
-# what is done to a zip whose first member is named, and what becomes of it
-ZIPS: dict[str, dict[str, Zip]] = {
+ZIPS: Tricks = {
     READ: {
-        "a path out of the folder": lambda f, n, c: zipped(
-            {**f, "../../canary/owned": b"x", "a/../../../canary/owned": b"x"}
+        **OF_BOTH[READ],
+        "a path of Windows": lambda f, n, c: {**f, "..\\..\\canary\\owned": b"", "C:\\owned": b""},
+        "a linked folder": lambda f, n, c: beside(
+            f, (entry("link", LINK), bytes(c)), ("link/owned", b"")
         ),
-        "an absolute path": lambda f, n, c: zipped({**f, str(c / "owned"): b"x"}),
-        "a path of Windows": lambda f, n, c: zipped(
-            {**f, "..\\..\\canary\\owned": b"x", "C:\\owned": b"x"}
+        "a device and a pipe": lambda f, n, c: beside(
+            f, (entry("d", DEVICE), b""), (entry("p", PIPE), b"")
         ),
-        "a linked folder": lambda f, n, c: zipped(
-            [(entry("link", LINK), bytes(c)), ("link/owned", b""), *f.items()]
+        "a wanted file that says it is a device": lambda f, n, c: instead(
+            f, n, entry(n, DEVICE), f[n]
         ),
-        "a device and a pipe": lambda f, n, c: zipped(
-            [*f.items(), (entry("d", DEVICE), b""), (entry("p", PIPE), b"")]
-        ),
-        "a wanted file that says it is a device": lambda f, n, c: zipped(
-            [(entry(n, DEVICE), f[n]), *rest(f, n)]
-        ),
-        "a bomb that nobody asks for": lambda f, n, c: zipped({**f, "bomb": BOMB}),
-        "very many files": lambda f, n, c: zipped(
-            {**{f"x/{k}": b"" for k in range(MANY)}, **f}, zipfile.ZIP_STORED
-        ),
-        "a name of 65,535 letters": lambda f, n, c: zipped({**f, "x" * 65_535: b"x"}),
-        "a name of nothing but dots": lambda f, n, c: zipped({**f, "..": b"x", ".": b"x"}),
+        "a bomb that nobody asks for": lambda f, n, c: {**f, "bomb": BOMB},
+        "a name of 65,535 letters": lambda f, n, c: {**f, "x" * 65_535: b"x"},
+        "a name of nothing but dots": lambda f, n, c: {**f, "..": b"x", ".": b"x"},
         "a program before it": lambda f, n, c: b"#!/bin/sh\nmkdir canary\n" + zipped(f),
         "a zip behind a zip": lambda f, n, c: zipped({n: b"x"}) + zipped(f),
     },
     REFUSED: {
-        "a link to a secret": lambda f, n, c: zipped(
-            [(entry(n, LINK), str(c / "secret").encode()), *rest(f, n)]
-        ),
-        "a folder in a wanted file's place": lambda f, n, c: zipped(
-            [(entry(f"{n}/", FOLDER), b""), *rest(f, n)]
-        ),
+        **OF_BOTH[REFUSED],
+        "a link to a secret": lambda f, n, c: instead(f, n, entry(n, LINK), bytes(c / "secret")),
+        "a folder in a wanted file's place": lambda f, n, c: instead(f, n, entry(f"{n}/", FOLDER)),
         "two files of one name": lambda f, n, c: doubled(f, n),
         "entries that overlap": lambda f, n, c: overlapping(f, n),
-        "a deflated bomb": lambda f, n, c: zipped({**f, n: BOMB}),
         "an LZMA bomb": lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_LZMA),
         "a bzip2 bomb": lambda f, n, c: zipped({**f, n: BOMB}, zipfile.ZIP_BZIP2),
         "a bomb that says it is small": lambda f, n, c: with_fields(
             zipped({n: BOMB, **dict(rest(f, n))}), {22: b"\1\0\0\0"}, {24: b"\1\0\0\0"}
         ),
-        "a zip in a zip": lambda f, n, c: zipped({**f, n: zipped({n: zipped(f)})}),
-        "names in capitals": lambda f, n, c: zipped(
-            {name.swapcase(): content for name, content in f.items()}
-        ),
-        "a pickle": lambda f, n, c: zipped({**f, n: pickled(c / "owned")}),
-        "nothing": lambda f, n, c: zipped({}),
+        "a zip in a zip": lambda f, n, c: {**f, n: zipped({n: zipped(f)})},
     },
     EITHER: {
-        "a wanted file's name out of the folder": lambda f, n, c: zipped(
-            {f"../../canary/{Path(n).name}": b"1, 2\n2, 1\n", **f}
-        ),
+        "a wanted file's name out of the folder": lambda f, n, c: {
+            f"../../canary/{Path(n).name}": b"1, 2\n2, 1\n",
+            **f,
+        },
     },
 }
 
 
-def spoiled(pack: Callable[[Files], bytes], number: int) -> Zip:
+def spoiled(pack: Callable[[Files], bytes], number: int) -> Trick:
     """Return what writes an archive with other bytes in one of its headers."""
 
     def make(files: Files, first: str, canary: Path) -> bytes:
@@ -196,10 +211,6 @@ def spoiled(pack: Callable[[Files], bytes], number: int) -> Zip:
     return make
 
 
-def rest(files: Files, first: str) -> list[tuple[str, bytes]]:
-    return [item for item in files.items() if item[0] != first]
-
-
 # -- tar ---------------------------------------------------------------------------------------
 
 
@@ -210,7 +221,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int =
     return info
 
 
-def tarred(files: Files | list[tuple[Any, bytes]], pax: dict[str, str] | None = None) -> bytes:
+def tarred(files: Files | Entries, pax: dict[str, str] | None = None) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", pax_headers=pax or {}) as tar:
         for info, content in files.items() if isinstance(files, dict) else files:
@@ -228,11 +239,6 @@ def resigned(header: bytes, fields: dict[int, bytes]) -> bytes:
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
     return bytes(block) + header[512:]
-
-
-def instead(files: Files, first: str, info: Any) -> bytes:
-    """A header without content in the first member's place."""
-    return tarred([(info, b""), *rest(files, first)])
 
 
 def sparse(name: str) -> bytes:
@@ -255,36 +261,26 @@ def said(key: str, value: str) -> bytes:
 
 
 HUGE = b"\x80" + (1 << 42).to_bytes(11, "big")
-TARS: dict[str, dict[str, Zip]] = {
+TARS: Tricks = {
     READ: {
-        "a path out of the folder": lambda f, n, c: tarred(
-            {**f, "../../canary/owned": b"x", "a/../../canary/owned": b"x"}
-        ),
-        "an absolute path": lambda f, n, c: tarred({**f, str(c / "owned"): b"x"}),
-        "a linked folder": lambda f, n, c: tarred(
-            [(member("link", tarfile.SYMTYPE, str(c)), b""), ("link/owned", b"x"), *f.items()]
+        **OF_BOTH[READ],
+        "a linked folder": lambda f, n, c: beside(
+            f, (member("link", SYMTYPE, str(c)), b""), ("link/owned", b"x")
         ),
         "keywords of a megabyte": lambda f, n, c: tarred(f, {"comment": "x" * (1 << 20)}),
-        "very many files": lambda f, n, c: tarred({**{f"x/{k}": b"" for k in range(MANY)}, **f}),
     },
     REFUSED: {
-        "a link to a secret": lambda f, n, c: instead(
-            f, n, member(n, tarfile.SYMTYPE, str(c / "secret"))
-        ),
+        **OF_BOTH[REFUSED],
+        "a link to a secret": lambda f, n, c: instead(f, n, member(n, SYMTYPE, str(c / "secret"))),
         "a hard link to a secret": lambda f, n, c: instead(
-            f, n, member(n, tarfile.LNKTYPE, str(c / "secret"))
+            f, n, member(n, LNKTYPE, str(c / "secret"))
         ),
-        "a device": lambda f, n, c: instead(f, n, member(n, tarfile.CHRTYPE)),
-        "a pipe": lambda f, n, c: instead(f, n, member(n, tarfile.FIFOTYPE)),
-        "a folder in a wanted file's place": lambda f, n, c: instead(
-            f, n, member(n, tarfile.DIRTYPE)
-        ),
-        "two files of one name": lambda f, n, c: tarred([(n, b"1\t2\n"), *f.items()]),
+        "a device": lambda f, n, c: instead(f, n, member(n, CHRTYPE)),
+        "a pipe": lambda f, n, c: instead(f, n, member(n, FIFOTYPE)),
+        "a folder in a wanted file's place": lambda f, n, c: instead(f, n, member(n, DIRTYPE)),
+        "two files of one name": lambda f, n, c: [(n, b"1\t2\n"), *f.items()],
         "a file of four terabytes": lambda f, n, c: resigned(tarred(f), {124: HUGE}),
-        "a hole of a terabyte": lambda f, n, c: sparse(n) + tarred(dict(rest(f, n))),
-        "a name that is in capitals": lambda f, n, c: tarred(
-            {k.swapcase(): v for k, v in f.items()}
-        ),
+        "a hole of a terabyte": lambda f, n, c: sparse(n) + tarred(rest(f, n)),
         "another name by keywords": lambda f, n, c: (
             pax(said("path", "../../canary/owned")) + tarred(f)
         ),
@@ -294,14 +290,11 @@ TARS: dict[str, dict[str, Zip]] = {
             resigned(member("././@LongLink", tarfile.GNUTYPE_LONGNAME).tobuf(), {124: HUGE})
             + tarred(f)
         ),
-        "a tar in a tar": lambda f, n, c: tarred({**f, n: tarred(f)}),
-        "a bomb": lambda f, n, c: tarred({**f, n: BOMB}),
-        "a pickle": lambda f, n, c: tarred({**f, n: pickled(c / "owned")}),
+        "a tar in a tar": lambda f, n, c: {**f, n: tarred(f)},
         "a zip": lambda f, n, c: zipped(f),
-        "nothing": lambda f, n, c: tarred({}),
     },
     EITHER: {
-        "a bomb that nobody asks for": lambda f, n, c: tarred({"bomb": BOMB, **f}),
+        "a bomb that nobody asks for": lambda f, n, c: {"bomb": BOMB, **f},
     },
 }
 for number in range(times(200)):
