@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 ALONE = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # a fork takes no threads along
 
@@ -56,7 +55,7 @@ def answering(answer: Callable[..., None], *arguments: object) -> Iterator[Conne
 @contextmanager
 def lives(module: ModuleType) -> Iterator[Lives]:
     """Whoever lives the functions of a module."""
-    with patch.dict(os.environ, ALONE), answering(serve, module.__name__) as pipe:
+    with answering(serve, module.__name__) as pipe:
         yield Lives(pipe)
 
 
@@ -87,6 +86,7 @@ def kill(deaths: list[tuple[float, int, ForkProcess]]) -> None:
 
 def serve(name: str, pipe: Connection) -> None:
     """Fork, kill and bury, until nobody asks."""
+    os.environ |= ALONE
     module, fork = importlib.import_module(name), get_context("fork").Process
     module.prepare()
     with suppress(EOFError):
