@@ -7,9 +7,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from contrastbench.domains.recipe import Recipe
+from contrastbench.errors import UserError
 
 # all samples in turn, drawn by each seed, the set's own
 TestPart = Literal["folds", "redrawn", "fixed"]
@@ -95,6 +96,9 @@ def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, D
         path: of the file; what ships lies in a folder beside it.
         kind: the class of the sets, whose fields are the keys.
         words: what stands for {word} in texts, besides {name} for the name of a set.
+
+    Raises:
+        UserError: a set has an unknown key, or lacks one.
     """
     declare, found = TypeAdapter(kind).validate_python, dict[str, Declared]()
     for shared in tomllib.loads(path.read_text(encoding="utf-8")).values():
@@ -102,7 +106,12 @@ def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, D
             values = filled({"name": name, **shared, **own}, {"name": name, **words})
             if "shipped" in values:
                 values["shipped"] = path.with_name("shipped") / values["shipped"]
-            found[name] = declare(values)
+            try:
+                found[name] = declare(values)
+            except ValidationError as error:
+                slip = error.errors()[0]
+                key = ".".join(map(str, slip["loc"]))
+                raise UserError(f"{path.name}: {name}: {key}: {slip['msg']}") from None
     return found
 
 

@@ -13,7 +13,7 @@ import torch
 
 from contrastbench.benchmarks.cli import doctor, listing
 from contrastbench.domains import registry
-from contrastbench.domains.declaration import reader_of
+from contrastbench.domains.declaration import Dataset, declared_sets, reader_of
 from contrastbench.domains.registry import (
     DOMAINS,
     declaration,
@@ -200,6 +200,21 @@ def test_a_declared_set_names_its_source_and_its_reader(domain: str, name: str) 
     assert dataset.reader or dataset.url, "what is embedded is made by a function"
     if dataset.reader:
         assert callable(reader_of(package, dataset))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('url = "https://a"', "beetles: summary: Field required"),
+        ('summary = "beetles"\nurls = "https://a"', "beetles: urls: Unexpected keyword argument"),
+    ],
+)
+def test_a_slip_in_a_declaration_is_one_line(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "datasets.toml"
+    path.write_text(f"[here.sets.beetles]\n{line}\n")
+    with pytest.raises(UserError) as raised:
+        declared_sets(path, Dataset)
+    assert str(raised.value) == f"datasets.toml: {said}"
 
 
 @pytest.mark.parametrize(
