@@ -188,7 +188,7 @@ def rows_of_files(path: Path, groups: Name) -> tuple[list[list[str]], tuple[str,
         lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
-    header = rows.pop(0) if headed and not path.with_name(rows[0][0]).is_file() else []
+    header = rows.pop(0) if headed and not (path.parent / rows[0][0]).is_file() else []
     place = header.index(known_column(path, groups, header)) if groups else 0
     return rows, tuple(row.pop(place) for row in rows if row[place:]) if groups else ()
 

@@ -195,14 +195,20 @@ def test_a_set_of_torch_geometric_is_read_by_its_class(
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
-    [("source,target,w\n0,1,0\n1,2,0\n", "w (0 of some edges)"), ("0 1 2\n1 2 3\n", "column 3")],
+    ("header", "text", "named"),
+    [
+        ("file.name,class", "source,target,w\n0,1,0\n1,2,0\n", "w (0 of some edges)"),
+        (",class", "0 1 2\n1 2 3\n", "column 3"),  # as pandas heads an index
+        ("file/name,class", "0 1 2\n1 2 3\n", "column 3"),
+    ],
 )
-def test_what_is_not_read_of_files_is_named(text: str, named: str, tmp_path: Path) -> None:
+def test_what_is_not_read_of_files_is_named(
+    header: str, text: str, named: str, tmp_path: Path
+) -> None:
     for k in range(4):
         (tmp_path / f"{k}.csv").write_text(text)
     rows = [f"{k}.csv,{k % 2}" for k in range(4)]
-    (tmp_path / "labels.csv").write_text("\n".join(["file.name,class", *rows]))
+    (tmp_path / "labels.csv").write_text("\n".join([header, *rows]))
     graphs, _, notes = own.load_own_graphs(f"folder:{tmp_path}", None)
     assert (len(graphs), notes[own.FURTHER]) == (4, [named])
 
