@@ -268,11 +268,11 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
 def array_part(
     path: Path, arrays: dict[str, Array], classes: Array, images: str, labels: str, *groups: str
 ) -> tuple[Any, ...]:
+    pixels = array_pixels(path, arrays, images, labels, *groups)  # first: a label may be no number
     unknown = sorted({*np.unique(arrays[labels]).tolist()} - {*classes.tolist()})
     refuse(path, (unknown, ": class {} has no training images"))
     y = torch.from_numpy(np.searchsorted(classes, arrays[labels]).reshape(-1))
-    named = [tuple(arrays[key].reshape(-1).astype(str).tolist()) for key in groups]
-    return array_pixels(path, arrays, images, labels, *groups), y, *named
+    return pixels, y, *(tuple(arrays[key].reshape(-1).astype(str).tolist()) for key in groups)
 
 
 def array_pixels(path: Path, arrays: dict[str, Array], key: str, *others: str) -> torch.Tensor:

@@ -71,6 +71,7 @@ BAD = {
     "two colours": ({"images": COLOUR[..., :2]}, "1 or 3 colours"),
     "few labels": ({"labels": LABELS[:9]}, "its labels are "),
     "float labels": ({"labels": LABELS / 2}, "its labels are "),
+    "holes in labels": ({"labels": np.where(LABELS == 5, np.nan, 6)}, "its labels are float64"),
     "objects": (
         {"labels": LABELS.astype(object)},
         r"labels holds Python objects: save it as \.astype\(str\)",
