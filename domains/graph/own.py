@@ -190,7 +190,9 @@ def rows_of_files(path: Path, groups: Name) -> tuple[list[list[str]], tuple[str,
     headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
     header = rows.pop(0) if headed and not (path.parent / rows[0][0]).is_file() else []
     place = header.index(known_column(path, groups, header)) if groups else 0
-    return rows, tuple(row.pop(place) for row in rows if row[place:]) if groups else ()
+    short = [repr(",".join(row)) for row in rows if not row[place:]]
+    refuse(path, (short, f": {{}} has no {groups}: give each file one"))
+    return rows, tuple(row.pop(place) for row in rows) if groups else ()
 
 
 def united_files(folder: Path, names: Sequence[str], classes: Sequence[Any]) -> ReadGraphs:
