@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import mode
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,7 +166,7 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
     """Read the file of classes: each file with its class, or its answers; and their groups."""
     path = folder / LABELS_FILE
     rows, named = rows_of_files(path, groups)
-    wide = max([2, *map(len, rows)])
+    wide = max(2, mode([*map(len, rows)] or [2]))
     refuse(
         path,
         ([repr(",".join(r)) for r in rows if len(r) != wide], ": {} is not FILE,CLASS"),
