@@ -19,7 +19,7 @@ from torch import Tensor
 from contrastbench.domains import own
 from contrastbench.domains.graph.data import Array, Graphs, pointers, union
 from contrastbench.domains.graph.tasks import ANSWERS, UNKNOWN, answers
-from contrastbench.domains.reading import check_kind, contents, reading, refuse
+from contrastbench.domains.reading import check_doubles, check_kind, contents, reading, refuse
 from contrastbench.domains.report import noted
 from contrastbench.domains.samples import Counted, chosen
 from contrastbench.errors import unknown
@@ -113,7 +113,9 @@ def read_columns(path: Path) -> dict[str, list[str]]:
     with reading(path, "save it as UTF-8", "cannot be read"):
         check_kind(path, "a CSV file", "give a header and rows")
         text = io.StringIO(contents(path).decode("utf-8-sig"), newline="")
-        header, *rows = [row for row in csv.reader(text) if any(row)]
+        header, *rows = [row for row in csv.reader(text) if any(row)] or [[]]
+    refuse(path, (not rows, " has no rows: give a header and a molecule in each row"))
+    check_doubles(path, filter(None, header))
     wrong = [(repr(",".join(row)), len(row)) for row in rows if len(row) != len(header)]
     refuse(path, (wrong, f": {{}} has {{}} columns: give {len(header)}, as its header has"))
     return {name: [row[k] for row in rows] for k, name in enumerate(header)}
