@@ -112,7 +112,7 @@ def one_class_each(column: Array, y: Array) -> bool:
     _, kinds, counts = np.unique(column, return_inverse=True, return_counts=True)
     _, of_class = np.unique(y, return_counts=True)
     pairs = len({*zip(kinds.tolist(), y.tolist(), strict=True)})
-    surprise = (len(y) - len(counts)) * np.log(len(y) / of_class.max(initial=1))
+    surprise = (len(y) - len(counts)) * np.log(max(1, len(y)) / of_class.max(initial=1))
     sure = len(counts) == len(of_class) or surprise > SURPRISE
     return len(of_class) > 1 and len(counts) == pairs and bool(sure)
 

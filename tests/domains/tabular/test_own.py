@@ -319,6 +319,7 @@ KINDS = np.array(["no", "yes"])[NOISE.argsort().argsort() % 2]
         ((KINDS == "no") * 9 + NOISE, "v"),  # whose cut tells the class
         ([f"{kind[0]}{k % 5}" for k, kind in enumerate(KINDS)], "v"),  # each has one class
         ([f"{kind[0]}{k}" for k, kind in enumerate(KINDS)][:20] * 3, None),
+        ([None] * 60, None),  # nor is NumPy's warning of it said
     ],
 )
 def test_a_column_that_is_not_meant_so_is_named(
