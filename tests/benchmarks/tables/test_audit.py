@@ -313,6 +313,11 @@ def test_every_key_of_a_shipped_table_is_compared(name: str) -> None:
     assert resolved.table.source in text
 
 
+def test_a_sweep_has_no_published_values(tmp_path: Path) -> None:
+    text = audit_markdown(resolve(load_table("standard"), None, tmp_path))
+    assert "It has no published values: nothing to audit." in text
+
+
 def test_shared_protocols_are_used() -> None:
     folder = catalogue.FOLDER / "protocols"
     used = {name for table in table_names() for name in load_table(table).protocol.use}
