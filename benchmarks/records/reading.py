@@ -74,7 +74,7 @@ def find_record(path: Path) -> Record | None:
     """Return the record of a file, by itself or in a pack; None: there is none."""
     if os.path.lexists(path):
         return store.read_valid(path)
-    opened = packs.packs_of(path.parents[1])
+    opened = packs.packs_of(path.parent.parent)  # which a bare name has too
     having = (pack for pack in opened if path.name in pack.folders.get(path.parent.name, ()))
     return next((pack.record(path.parent.name, path.name) for pack in having), None)
 
