@@ -249,7 +249,7 @@ def with_edge_labels(graphs: Graphs, dataset: str, raw: RawSet) -> Graphs:
     with raw.reading():
         ends = raw.numbers("A")
         labels = raw.numbers("edge_labels", None if ends is None else len(ends))
-    fix = "give them, or take an encoder=gin"
+    fix = "give them, or take encoder=gin"
     refuse(dataset, (labels is None, f" has no labels or features of edges: {fix}"))
     attr = raw.one_hots("edge_labels", labels)
     return replace(
