@@ -176,6 +176,21 @@ def test_signals_are_heard_again_after_a_meeting() -> None:
     assert heard == [*before]
 
 
+def test_a_rank_whose_launcher_is_gone_has_a_minute_for_its_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard, alarms = [], list[int]()
+    monkeypatch.setattr(signal, "alarm", alarms.append)
+    monkeypatch.setattr(os, "read", lambda *_: b"")  # the launcher's end of the pipe is closed
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        ranks.end_with_input(0)
+        ranks.end_with_parent(os.getppid() + 1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (heard, alarms) == ([signal.SIGTERM] * 2, [60, 60])
+
+
 def test_each_rank_has_a_card_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Any]()
     monkeypatch.setattr(subprocess, "Popen", lambda _, **given: told.append(given))
