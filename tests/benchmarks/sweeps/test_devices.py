@@ -224,6 +224,7 @@ def test_workers_of_ranks_have_the_cards_from_their_first_one_on() -> None:
     assert process.slots("cpu", 2, devices=2) == ["cpu", "cpu"]
     process.check_devices("cuda", 5)
     process.check_devices("cpu", 8)
+    process.check_devices("cuda:1", 1)
 
 
 @pytest.mark.usefixtures("cards")
