@@ -428,6 +428,7 @@ def test_an_interrupted_sweep_lets_its_workers_end(
             open("ended", "w").close()
             sys.exit(143)
         signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGINT, lambda *_: open("interrupted", "w").close())
         print(json.dumps({"status": "ready"}), flush=True)
         sys.stdin.readline()
         open("begun", "w").close()
@@ -440,12 +441,14 @@ def test_an_interrupted_sweep_lets_its_workers_end(
     )
     os.mkfifo(tmp_path / "begun")
     words = [sys.executable, "-P", "-c", script, "sweep", "smoke", "--tiny", worker]
-    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    given = {"cwd": tmp_path, "stderr": subprocess.PIPE, "start_new_session": True}
+    with subprocess.Popen(words, text=True, **given) as process:
         (tmp_path / "begun").read_text()  # waits for the worker
-        process.send_signal(how)
+        os.killpg(process.pid, how)  # as a terminal's Ctrl-C, to all of its group
         _, said = process.communicate()
     assert process.returncode == code
     assert (tmp_path / "ended").exists()
+    assert not (tmp_path / "interrupted").exists(), "asked twice, it ends without a checkpoint"
     assert "Traceback" not in said
     assert "failed" not in said, "its cell goes on with the next sweep"
 
