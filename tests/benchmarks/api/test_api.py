@@ -19,6 +19,8 @@ from contrastbench.benchmarks.records import store
 from contrastbench.benchmarks.report import comparison as comparisons
 from contrastbench.benchmarks.report.tables import render_table
 from contrastbench.benchmarks.report.words import said
+from contrastbench.benchmarks.running import runner
+from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.losses import UserError, get_loss
@@ -68,6 +70,17 @@ def test_a_run_gives_its_records_and_reads_what_is_finished(tmp_path: Path) -> N
     assert list(frame["metrics.accuracy"]) == [one["metrics"]["accuracy"] for one in once]
     assert list(frame["score"]) == list(frame["metrics.accuracy"])
     assert list(frame["recipe.epochs"]) == [1, 1]
+
+
+def test_each_option_of_a_run_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"results": tmp_path / "results", "data_root": tmp_path, "device": "cuda:1"}
+    given |= {"threads": 2, "deterministic": False, "tf32": True, "compile": True}
+    given |= {"log": ["csv"], "on_step": print, "on_epoch": repr}
+    seen = list[Options]()
+    monkeypatch.setattr(runner, "run_seeds", lambda *told: seen.append(told[2]) or [])
+    assert cb.run("graph", "none", **given) == []
+    of_commands_alone = {"export": None, "devices": 1}
+    assert [vars(options) for options in seen] == [given | of_commands_alone]
 
 
 def test_a_frame_has_a_row_for_each_record(tmp_path: Path) -> None:
