@@ -61,6 +61,21 @@ def test_a_column_says_which_row_is_whose(validation: bool, tmp_path: Path) -> N
         assert set(table.numeric[8:16, 0]) == set(range(8, 16))
 
 
+@pytest.mark.parametrize(
+    ("files", "column", "starts"),
+    [("whole", True, (None, 16)), ("whole", False, None), ("train,test", True, (None, 16))],
+)
+def test_another_tables_roles_split_by_a_column_where_it_is_needed(
+    files: str, column: bool, starts: tuple[int | None, int] | None, tmp_path: Path
+) -> None:
+    table = frame(24).assign(**{"part": ["train"] * 16 + ["test"] * 8} if column else {})
+    for name, rows in (("whole", table), ("train", table[:16]), ("test", table[16:])):
+        write(tmp_path / f"{name}.csv", rows)
+    what = ",".join(f"{name}.csv" for name in files.split(","))
+    of_another = {"split": "part", "drop": ("c",), "groups": "d", "lenient": True}
+    assert load_rows(f"csv:{what}", "y", tmp_path, **of_another)[0].starts == starts
+
+
 def test_rows_without_a_class_move_the_parts(tmp_path: Path) -> None:
     first = frame(20)
     first.loc[3, "y"] = None
