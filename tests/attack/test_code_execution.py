@@ -151,10 +151,13 @@ RECORDS: dict[str, dict[str, Any]] = {
 def test_a_record(canary: Path, what: str) -> None:
     values = {"params": {}, **RECORDS[what]}
     path = forged(**values)
+    of_new_data = ["--data", "csv:new.csv"]
+    asked = (["reproduce"], ["predict", *of_new_data], ["embed", *of_new_data, "--output", "e.csv"])
     for name in (str(path), path.stem):
-        error = silent("reproduce", name)
-        assert "runs Python of its own" in error, error
-        assert "give --trust" in error
+        for command, *words in asked:
+            error = silent(command, name, *words)
+            assert "runs Python of its own" in error, error
+            assert "give --trust" in error
     assert untouched(canary)
 
 
