@@ -106,14 +106,26 @@ def test_without_slurm_it_says_so(bench, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (code, complaint.count("\n"), "are you indeed on a slurm" in complaint) == (2, 1, True)
 
 
-@pytest.mark.parametrize(("asked", "cores"), [([], 1), (["gres=gpu:2"], 16), (["gres=gpu"], 8)])
+NO_CARD = "the partition's name says GPU, and none is asked for: --slurm gpus_per_node=1\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "hint"),
+    [
+        ([], 1, ""),
+        (["gres=gpu:2"], 16, ""),
+        (["gres=gpu"], 8, ""),
+        (["partition=gpu"], 1, NO_CARD),
+        (["partition=gpu", "gres=gpu:2"], 16, ""),
+    ],
+)
 def test_the_script_is_shown_without_slurm_and_nothing_is_written(
-    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], cores: int
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], cores: int, hint: str
 ) -> None:
     monkeypatch.setenv("PATH", "")
     words = [f"--slurm={one}" for one in ("print=true", "jobs=3", "mem=4G", *asked)]
-    code, script, _ = bench(*WORDS, *TIME, *words, "--results", str(tmp_path / "r"))
-    assert (code, (tmp_path / "r").exists()) == (0, False)
+    code, script, said = bench(*WORDS, *TIME, *words, "--results", str(tmp_path / "r"))
+    assert (code, said, (tmp_path / "r").exists()) == (0, hint, False)
     lines = ["--array=0-2%3", "--mem=4G", "--time=60", f"--cpus-per-task={cores}"]
     assert {f"#SBATCH {line}" for line in lines} <= set(script.splitlines())
 
