@@ -454,6 +454,10 @@ ABOUT = {
 }
 BROKEN = [
     ({"bundle.json": json.dumps(ABOUT), "runs/x": b""}, "x.zip has no file of a loss: give one"),
+    *(
+        ({"bundle.json": json.dumps(ABOUT | {key: text}), "loss/x": b""}, f"bundle.json: {key}")
+        for key, text in (("licence", "<b>MIT</b>"), ("paper", "javascript:alert(1)"))
+    ),
     (b"no zip", "x.zip is no bundle (File is not a zip file): give one that bench submit wrote"),
     ({"loss/x": b"", "bundle.json": b"{}"}, "bundle.json: it has no licence: give one"),
     ({"loss/x": b"", "bundle.json": b"{"}, "x.zip is no bundle (EOF while parsing an object"),

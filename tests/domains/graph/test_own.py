@@ -126,6 +126,8 @@ def test_a_set_that_nobody_counted_says_its_counts(
         ("1 2 {'a': 1, 'b': 2}\n", ["1 2"], True),  # as networkx writes it
         ('"source";"target"\n"0";"1"\n', ["0 1"], False),
         ("0 1 1\n1 0 1\n", ["0 1", "1 0"], True),  # no lists of neighbours
+        ("0 1 5\n1 0 6\n2 7 8\n3 9 4\n", ["0 1", "1 0", "2 7", "3 9"], True),  # nor these
+        ("a.org 1 2\nb 1 3\n", ["a.org 1", "b 1"], True),  # a name may have a point, as no weight
         ("% sym unweighted\n1 2 0.5 1300000000\n", ["1 2"], True),  # as KONECT writes it
     ],
 )
