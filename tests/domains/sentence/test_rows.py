@@ -9,7 +9,7 @@ import torch
 
 from contrastbench.domains.download import whereabouts
 from contrastbench.domains.sentence import graded, own, scoring
-from contrastbench.domains.sentence.data import Corpus, read_corpus
+from contrastbench.domains.sentence.data import Corpus, named_columns, read_corpus
 from contrastbench.domains.sentence.datasets import DATASETS
 from contrastbench.domains.sentence.domain import SentenceDomain
 from contrastbench.domains.sentence.encoder import Embeddings
@@ -70,6 +70,13 @@ def test_the_views_are_of_the_two_sentences(tmp_path: Path) -> None:
     expected = torch.nn.functional.normalize(d.encode(model, batch.positives).of(batch.positives))
     assert torch.allclose(contrast.keys, expected, atol=1e-5)
     assert not torch.allclose(contrast.anchor, contrast.keys, atol=1e-2)
+
+
+def test_a_row_may_have_fewer_negatives_than_there_are_columns() -> None:
+    lines = ["anchor\tnegative_1\tpositive\tnegative_2", "a\tn\tb\t", "c\tm\td\to"]
+    rows, negatives = named_columns("a.tsv", lines)
+    assert rows == [["a", "b"], ["c", "d"]]
+    assert {one: {*some} for one, some in negatives.items()} == {"a": {"n"}, "c": {"m", "o"}}
 
 
 @pytest.mark.parametrize("pairing", ["whole_row", "query_key", "own_view"])
