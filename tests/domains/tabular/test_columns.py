@@ -130,6 +130,7 @@ def read(folder: Path, column: list[str]) -> TabularSet:
         [f"A{k % 9}" for k in range(40)],
         [f"Room {k % 25}.1" for k in range(60)],
         ["red", "blue", "7"] * 13 + ["red"],
+        [*map(str, range(12)), "none", "other"] * 3,  # 1 of 7 is a word
         [*NUMBERS[:39], "N/A"],
         [f"2020-01-{k % 28 + 1:02}" for k in range(40)],
     ],
