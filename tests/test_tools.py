@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import frozen
+import mutation
 import operations
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.sweeps import plan
@@ -18,7 +19,6 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import resolve
 from contrastbench.domains.registry import declaration
 from contrastbench.losses.spec import LossSpec
-from mutation import mutants
 from operations import PARTS, Sample, encoder_sample
 from promises import PROMISES
 
@@ -75,12 +75,30 @@ def least(values: list[float], bound: float = 1.0) -> float:
 
 
 def test_each_change_is_code_that_says_another_thing() -> None:
-    found = dict(mutants(SOURCE))
+    found = dict(mutation.mutants(SOURCE))
     assert "4: v < bound -> v <= bound" in found.values()
     assert "4: flag(v, deep=True) -> flag(v)" in found.values()
     assert "3: print('said') -> pass" in found.values()
     assert len(found) == len({ast.dump(ast.parse(text)) for text in [*found, SOURCE]}) - 1
     assert all("list[float]" in text for text in found), "annotations stay"
+
+
+def test_a_test_that_fails_anyway_hides_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("old")
+
+    def failed_test(_: Path, tests: list[str]) -> str | None:
+        if tests != ["t.py::good"] and "--deselect=t.py::red" not in tests:
+            return "t.py::red"
+        return "t.py::good" if file.read_text() == "new" else None
+
+    monkeypatch.setattr(mutation, "failed_test", failed_test)
+    monkeypatch.setattr(mutation, "nearest", lambda _: ["t.py"])
+    for source, by in (("new", "t.py::good"), ("equal", None)):
+        assert mutation.noticed_by(tmp_path, Path("a.py"), source, {}) == by
+        assert file.read_text() == "old"
 
 
 PROJECT = Path(__file__).parents[1]
