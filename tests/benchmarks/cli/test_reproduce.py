@@ -251,25 +251,31 @@ def test_a_cell_that_fails_now_is_not_reproduced(bench, monkeypatch: pytest.Monk
     assert "Traceback" not in out
 
 
+ORDINARY = {"deterministic": True, "tf32": False, "compile": False}
+
+
 @pytest.mark.parametrize(
     ("recorded", "asked", "used"),
     [
-        ("x86_64 CPU", None, "cpu"),
-        (None, None, "cpu"),
-        ("NVIDIA H100", None, "auto"),
-        ("NVIDIA H100", "cpu", "cpu"),
+        ({"device": "x86_64 CPU"}, None, {"device": "cpu"}),
+        ({"device": None}, None, {"device": "cpu", **ORDINARY}),
+        ({"device": "NVIDIA H100"}, None, {"device": "auto"}),
+        ({"device": "NVIDIA H100"}, "cpu", {"device": "cpu"}),
+        ({"deterministic": False, "tf32": False}, None, {"deterministic": False}),
+        ({"deterministic": True, "tf32": True}, None, {"tf32": True}),
+        ({"deterministic": True, "tf32": False, "compiled": ["encoder"]}, None, {"compile": True}),
     ],
 )
-def test_a_record_is_run_again_on_a_device_of_its_kind(
-    recorded: str | None, asked: str | None, used: str, tmp_path: Path, monkeypatch
+def test_a_record_is_run_again_in_its_circumstances(
+    recorded: dict[str, Any], asked: str | None, used: dict[str, Any], tmp_path: Path, monkeypatch
 ) -> None:
     from contrastbench.benchmarks.running import runner
 
-    record = store.read_record(add(tmp_path, 0, 70.0, environment={"device": recorded}))
+    record = store.read_record(add(tmp_path, 0, 70.0, environment=recorded))
     seen = []
     monkeypatch.setattr(
         runner, "run_cell", lambda work, seed, options, **_: (seen.append(options),)
     )
     monkeypatch.setattr(reproduction, "experiment_of", lambda *_: None)
     reproduction.run_again(record, None, asked)
-    assert [options.device for options in seen] == [used]
+    assert [{name: getattr(options, name) for name in used} for options in seen] == [used]

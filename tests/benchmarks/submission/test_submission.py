@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import shutil
 import tempfile
 import zipfile
@@ -462,6 +463,10 @@ BROKEN = [
     ({"loss/x": b"", "bundle.json": b"{}"}, "bundle.json: it has no licence: give one"),
     ({"loss/x": b"", "bundle.json": b"{"}, "x.zip is no bundle (EOF while parsing an object"),
     ({"loss/x": b"\xff", "bundle.json": b"{}"}, "x.zip is no bundle ('utf-8' codec can't decode"),
+    (
+        {"loss/x": b"", "bundle.json": json.dumps(ABOUT | {"params": {"t": math.nan}})},
+        "x.zip is no bundle (",
+    ),
     ({"loss/x": b""}, "x.zip is no bundle (EOF while parsing a value"),
 ]
 UNSEEN = [  # one of each kind: `tests/attack/test_loss_files.py` has all letters and encodings
