@@ -83,6 +83,18 @@ def test_missing_cells_that_ship_are_counted(
     assert (counts, plan.shipped_line(planned(own, 5))) == (["3", "2", "1", ""], "")
 
 
+def test_a_plan_says_that_missing_cells_ship(
+    bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "SHIPPED", tmp_path / "shipped")
+    sweep = "seeds: 0-1\ndomains: {graph: {datasets: [MUTAG]}}\nlosses: [infonce]\n"
+    (tmp_path / "s.yaml").write_text(sweep)
+    add(tmp_path / "shipped", Experiment("graph", "MUTAG", LossSpec("infonce"), {}), 1)
+    said = "1 of these come with contrastbench: bench merge --shipped adds them\n"
+    code, _, err = bench("plan", "s.yaml")
+    assert (code, err) == (0, said)
+
+
 def test_the_whole_cost_is_that_of_done_and_missing_cells_by_set(tmp_path: Path) -> None:
     base, wine = (plan.runnable_places(TABLE)[place].work for place in (0, 2))
     made(tmp_path, base, 0, seconds=10.0, details={"seconds_training": 8.0})
