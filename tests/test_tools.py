@@ -83,6 +83,14 @@ def test_each_change_is_code_that_says_another_thing() -> None:
     assert all("list[float]" in text for text in found), "annotations stay"
 
 
+def test_a_change_that_waits_for_ever_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_it.py").write_text("import time\n\ndef test_it(): time.sleep(600)\n")
+    monkeypatch.setattr(mutation, "WAITING", 2)
+    assert mutation.failed_test(tmp_path, ["test_it.py"]) == mutation.NO_END
+
+
 def test_a_test_that_fails_anyway_hides_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ ROOMS = ("losses", *(f"benchmarks/{one}" for one in ("comparison", "records", "t
 LIBRARY = ("values", "oracles", "limits")  # tests of every loss
 FILES = 8  # of tests for each module
 SECONDS = 480  # of a processor: a change that takes more is noticed, as an endless loop
+WAITING = 1800  # seconds: so is one that waits for ever, which takes no processor
 NO_END = "no end"
 PAIRS = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)),
@@ -123,14 +124,19 @@ def nearest(module: Path) -> list[str]:
 
 def failed_test(tree: Path, tests: list[str]) -> str | None:
     """Return the first test of a tree that fails; None: none does."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
-        cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS)),
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=WAITING,
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS)),
+        )
+    except subprocess.TimeoutExpired:
+        return NO_END
     if done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
