@@ -199,7 +199,7 @@ def test_no_text_is_read_or_written_in_the_locale_s_encoding() -> None:
 
 
 BUDGET = {
-    "source": 25096,
+    "source": 25070,
     "tests": 28075,
 }  # lines of code when a round ended: lower them when one ends
 SLACK = 1.03  # a loss, a data set or a table fits without a word here
