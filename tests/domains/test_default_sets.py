@@ -47,3 +47,18 @@ def test_a_count_of_graphs_is_at_chance(encoder: str) -> None:
 
 def test_an_untrained_encoder_of_rows_is_better_than_their_columns() -> None:
     assert untrained("tabular") > untrained("tabular", encoder="raw") + 5
+
+
+@pytest.mark.parametrize(
+    ("domain", "dataset", "digest"),
+    [
+        ("graph", "label-pairs", "1e786beba9a2c4d7"),
+        ("graph", "motifs", "e5e73cd39b13100f"),
+        ("image", "shifted-digits", "bfef15728b82cb1c"),
+        ("sentence", "graded", "5d835398d6a732fb"),
+    ],
+)
+def test_generated_samples_stay_as_records_have_them(
+    domain: str, dataset: str, digest: str
+) -> None:
+    assert opened(domain, dataset).data_hash(trained=True)[:16] == digest
