@@ -152,7 +152,7 @@ def draw_folds(
     kind = "Stratified" * (y.ndim == 1) + "Group" * (named is not None) + "KFold"
     if named is not None:
         count = len({*named.tolist()})
-        refuse(count, (count < folds, f" groups are too few for {folds} parts: leave groups out"))
+        refuse(count, (count < folds, f" groups are too few for {folds} folds: give more of them"))
         labels = np.unique(y) if y.ndim == 1 else ()
         alone = [f"class number {k}" for k in labels if len({*named[y == k]}) < 2]
         refuse("groups: ", (alone, "{} is in one alone, for training or for a test: leave it out"))

@@ -82,7 +82,8 @@ def build_sweep(
     facts["joined"] = [row.name for row in joined]
     facts |= quick_facts(facts, listed) if asked.quick else {}
     check_rows(facts["rows"])
-    facts["title"] += ", extended" * bool(joined and not asked.quick)
+    if joined and not asked.quick and not facts["title"].endswith(", extended"):
+        facts["title"] += ", extended"
     return Table(**facts)
 
 
