@@ -60,7 +60,6 @@ def build_sweep(
         check_rows(listed)
     listed = kept_to(listed, file, document, columns)
     facts = dict(base) if base else file_facts(file, document, columns)
-    facts["title"] = file.title or (f"{base.title}, extended" if base else "our own runs")
     with document.at("controls"):
         named = [*(base.controls if base else ()), *controlling.asked_controls(file.controls)]
         controls = controlling.asked_controls(named)
@@ -80,11 +79,16 @@ def build_sweep(
     facts |= {"sweep": True, "apart": file is SMOKE, "tiny": asked.tiny}
     facts["asked"] = [r.name for r in rows if any(has_loss(r, loss) for loss in asked.losses)]
     facts["joined"] = [row.name for row in joined]
+    facts["title"] = title_of(file, base, bool(joined) and not asked.quick)
     facts |= quick_facts(facts, listed) if asked.quick else {}
     check_rows(facts["rows"])
-    if joined and not asked.quick and not facts["title"].endswith(", extended"):
-        facts["title"] += ", extended"
     return Table(**facts)
+
+
+def title_of(file: schema.SweepFile, base: Table | None, joined: bool) -> str:
+    title = file.title or (base.title if base else "our own runs")
+    more = joined or (base and not file.title)
+    return f"{title}, extended" if more and not title.endswith(", extended") else title
 
 
 def check_parts(file: schema.SweepFile, document: Document) -> None:
