@@ -46,7 +46,7 @@ class Categories:
     """A column of words, one-hot; one category alone is no input."""
 
     categories: tuple[str, ...]
-    rare: tuple[str, ...] = ()  # they and unseen ones share the last input; else these have none
+    rare: tuple[str, ...]  # they and unseen ones share the last input; else these have none
 
     @property
     def width(self) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -67,6 +68,16 @@ def test_columns_are_the_same_after_json() -> None:
     assert np.array_equal(again.encode(made.columns), columns.encode(made.columns))
     assert again.width == len(again.feature_of) == 4 + 3 + 100
     assert [*again.used] == ["a", "b", "d", "e", "few", "many"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"), [("a", "median"), ("few", "categories"), ("few", "rare")]
+)
+def test_a_fact_of_a_column_that_an_export_lacks_is_not_guessed(name: str, fact: str) -> None:
+    saved = json.loads(json.dumps(fit(table(), FIT).as_json()))
+    del saved[name][fact]
+    with pytest.raises(ValidationError, match=fact):
+        Columns.of_json(saved)
 
 
 def test_a_column_of_another_kind_is_read_as_the_training_had_it() -> None:
