@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from contrastbench.benchmarks.comparison import Verdict
 from contrastbench.benchmarks.comparison.effects import Counted, Effect, Rows, by_domain
@@ -29,6 +28,7 @@ from contrastbench.benchmarks.comparison.statistics import (
     critical,
     holm,
     noncentrality,
+    special,
 )
 from contrastbench.benchmarks.records.grouping import grouped
 

@@ -2,19 +2,21 @@
 
 import gc
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from statsmodels.stats.multitest import multipletests
 
 from contrastbench.benchmarks.comparison.compare import compare_cell, decide
 from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import (
     ALPHA,
+    compiled_functions,
     corrected_t,
     critical,
     mean_std,
@@ -53,6 +55,15 @@ def test_overlap_raises_what_can_be_detected() -> None:
     plain, overlapping = (paired(1.0, 50, ratio).detectable for ratio in (0.0, 1 / 9))
     assert overlapping / plain == pytest.approx(math.sqrt((1 / 50 + 1 / 9) * 50))
     assert paired(None, 1, 0.0).detectable is None
+
+
+def test_scipys_functions_come_alone_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "scipy.special")
+        assert compiled_functions().stdtr(3, -1.5) == pytest.approx(stats.t.cdf(-1.5, 3))
+        assert "scipy.special" not in sys.modules, "whoever imports it gets the whole"
+    monkeypatch.setitem(sys.modules, "scipy.special._ufuncs", None)
+    assert compiled_functions() is special, "as of a scipy that keeps them elsewhere"
 
 
 def test_a_single_value_has_no_deviation() -> None:
