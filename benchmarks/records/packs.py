@@ -88,8 +88,6 @@ class Pack:
         self.path = path
         self.block = lru_cache(BLOCKS_KEPT)(self.read_block)  # neighbours are read one by one
         self.read = cache(self.read_record)
-        # of a loss, the valid records by file name
-        self.framed = cache(lambda folder: frame.unframed(self.lines[folder]))
         with self.readable():
             address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self.base = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -120,7 +118,7 @@ class Pack:
                 raise ValueError("a record lacks its cell")
             if store.file_name(folder) != folder or not RECORD_FILE_NAME.fullmatch(name):
                 raise ValueError(f"{folder}/{name} is no record's file")
-            if {type(part) for part in place} != {int}:
+            if {*map(type, place)} != {int}:
                 raise ValueError("a value is of another type")
             places.setdefault(folder, {})[name] = tuple(place)
         return places
@@ -156,16 +154,14 @@ class Pack:
             return whole(zlib.decompressobj(-15, inflated), data)
 
     def record(self, folder: str, name: str) -> Record:
-        """Return a record, which is kept; within one moment all of a loss come from the frame."""
-        known = self.framed(folder).get(name) if within_moment() else None
+        """Return a record, which is kept; within one moment all come from the frame."""
+        known = self.framed[folder].get(name) if within_moment() else None
         return known or self.read(folder, name)
 
     @cached_property
-    def lines(self) -> dict[str, bytes]:
-        """Return the lines of the frame by loss; where there is none, the whole pack is read."""
-        valid = (dict(self.valid_records(folder)) for folder in self.folders)
-        lines = frame.kept(self.path, lambda: [*map(frame.framed, valid)])
-        return dict(zip(self.folders, lines, strict=True))
+    def framed(self) -> frame.Framed:
+        """Return the valid records of the frame; where there is none, the whole pack is read."""
+        return frame.kept(self.path, lambda: {k: dict(self.valid_records(k)) for k in self.folders})
 
     def valid_records(self, folder: str) -> Iterator[tuple[str, Record]]:
         for name in self.folders[folder]:
