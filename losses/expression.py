@@ -148,8 +148,7 @@ def assign(
     full = {full_name(prefix, key): (prefix, key) for prefix, keys in known.items() for key in keys}
     own: dict[str, dict[str, Any]] = {prefix: {} for prefix in known}
     for name, value in sorted(params.items(), key=lambda item: item[0] in full):
-        plain = [(prefix, key) for prefix, key in full.values() if key == name]
-        targets = [full[name]] if name in full else plain
+        targets = [full[name]] if name in full else [to for to in full.values() if to[1] == name]
         if not targets:
             every = {*full, *(key for _, key in full.values())}
             raise unknown(f"parameter of {expression}", name, every)

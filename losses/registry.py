@@ -94,7 +94,7 @@ class Description:
     limits: Limits = ()  # the losses that it becomes
     required: tuple[str, ...] = ()  # parameters without a default
 
-    @property
+    @cached_property
     def arguments(self) -> list[str]:
         return [*self.required, *self.params]
 

@@ -81,6 +81,10 @@ class LossSpec:
             if isinstance(value, float) and not math.isfinite(value):
                 self.check()  # which names the range, if there is one
                 raise UserError(f"{key} must be a finite number, got {value}")
+        if self.name in registry.OURS:  # and no sum, as thousands in a search
+            known = registry.describe_source(self.name).params
+            if self.params.keys() <= known.keys():
+                return LossSpec(self.name, known | self.params)
         terms = self.terms
         full = {prefix: term.full(self.given[prefix]) for prefix, term in terms.items()}
         if not registry.is_registered(self.name):  # numbers as the loss keeps them

@@ -12,7 +12,7 @@ from typing import Any
 
 from contrastbench.benchmarks.records import reading, schema, store
 from contrastbench.benchmarks.records.grouping import grouped
-from contrastbench.benchmarks.records.read_cache import remembered
+from contrastbench.benchmarks.records.read_cache import remembered, remembered_of
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
 from contrastbench.domains.reading import contents
@@ -113,33 +113,32 @@ class Experiment:
         """Return what tells a record's training from others of this loss, defaults filled in."""
         # another release of one's own loss is another loss: its records have all parameters
         defaults = {} if self.loss.code else default_params(self.loss.name)
-        params = {**defaults, **record["params"]}
-        recipe = filled(self.domain, record["recipe"]) | {"score_at": None}
-        return hashable((record["loss_code"], record["protocol"], params, recipe))
+        params = hashable({**defaults, **record["params"]})
+        recipe = record["recipe"]  # which losses of a pack have in common
+        found = remembered_of(recipe, "recorded", lambda: recipe_of(filled(self.domain, recipe)))
+        return record["loss_code"], record["protocol"], params, found
 
     @cached_property
     def trainings(self) -> tuple[Hashable, ...]:
         """Return what `training_of` says of its own records."""
         own = self.loss.code, self.full_recipe.protocol, hashable(self.loss.complete.params)
-        # losses of a column have them in common
-        what = "recorded", self.domain, self.trained, self.full_recipe.model_dump_json()
-        recorded = remembered(
-            what, lambda: [hashable({**one, "score_at": None}) for one in self.recorded_recipes]
+        recorded = remembered_of(  # which losses of a column have in common
+            *(self.full_recipe, self.trained),
+            lambda: dict.fromkeys(map(recipe_of, self.recorded_recipes)),
         )
-        return tuple(dict.fromkeys((*own, one) for one in recorded))
+        return tuple((*own, one) for one in recorded)
 
     def records(self, results: Path, seed: int | None = None) -> list[Record]:
         """Return its records, of all seeds or of one, including failed runs; do not change them."""
+        return remembered_of(self, (results, seed), lambda: self.read_records(results, seed))
+
+    def read_records(self, results: Path, seed: int | None) -> list[Record]:
         where = results, self.domain, self.dataset, self.loss.complete.name, self.loss.code, seed
         cells = remembered(where, lambda: self.cells_in(self.folder(results), seed))
         if not cells:  # as of most losses that a suite has yet to run
             return []
-        what = *where, self.trainings, tuple(self.full_recipe.score_at)
-        return remembered(what, lambda: self.records_of(cells))
-
-    def records_of(self, cells: Mapping[Hashable, list[reading.StoredCell]]) -> list[Record]:
-        mine = [cell for training in self.trainings for cell in cells.get(training, ())]
-        mine = [cell for cell in mine if self.is_scored_in(cell.record)]
+        same = (cell for training in self.trainings for cell in cells.get(training, ()))
+        mine = [cell for cell in same if self.is_scored_in(cell.record)]
         mine.sort(key=lambda cell: cell.stored.name)
         return [record for cell in mine for record in cell.records()]
 
@@ -184,6 +183,12 @@ def filled(domain: str, recipe: dict[str, Any]) -> dict[str, Any]:
 @cache
 def default_params(loss: str) -> dict[str, Any]:
     return LossSpec(loss).complete.params
+
+
+def recipe_of(values: Mapping[str, Any]) -> Hashable:
+    """Return what tells a recipe's trainings from others; equal ones are one object."""
+    found = hashable({**values, "score_at": None})
+    return remembered(("training", found), lambda: found)
 
 
 def hashable(value: Any) -> Hashable:

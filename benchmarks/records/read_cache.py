@@ -52,6 +52,11 @@ def remembered(what: Hashable, find: Callable[[], T]) -> T:
     return found
 
 
+def remembered_of(it: object, what: Hashable, find: Callable[[], T]) -> T:
+    """Return what was found earlier of this very object, which the memory keeps, or find it now."""
+    return remembered((id(it), what), lambda: (find(), it))[0]
+
+
 def within_moment() -> bool:
     return _memory.get() is not None
 

@@ -28,8 +28,13 @@ def scored_parts(record: Record) -> ScoredParts:
     # until 0.1 tables counted their rows and images their images, and neither said how it is split
     samples = details.get("samples") or details.get("rows") or details.get("images") or {}
     test_part = details.get("test_part") or ("folds" if folds else early_test_part(record))
-    inner, validation = details.get("inner", []), details.get("validation")
-    return ScoredParts(folds, inner, samples, test_part, validation)
+    inner = details.get("inner", [])
+    return ScoredParts(folds, inner, samples, test_part, validation_of(record))
+
+
+def validation_of(record: Record) -> float | None:
+    """Return the validation score, which a search asks of thousands of records."""
+    return record["details"].get("validation")
 
 
 def folds_of(record: Record, metric: str) -> list[float]:

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records import nested
 from contrastbench.benchmarks.records.experiment import ByData, Experiment, by_data
 from contrastbench.benchmarks.records.nested import tried_by_all
 from contrastbench.benchmarks.records.read_cache import remembered
-from contrastbench.benchmarks.records.scored import scored_parts
+from contrastbench.benchmarks.records.scored import validation_of
 from contrastbench.benchmarks.records.store import Record
 from contrastbench.benchmarks.tables.schema import Row, Setting
 from contrastbench.domains.recipe import laid_over
@@ -123,7 +123,7 @@ def validation_score(trial: Experiment, record: Record) -> float:
     """Return a record's validation score: percent, larger is better; -inf if it diverged."""
     if record["status"] != "ok":
         return -inf
-    validation = scored_parts(record).validation
+    validation = validation_of(record)
     if validation is None:
         raise UserError(
             f"{trial.label}, seed {record['seed']}: the record has no details.validation to "
@@ -154,7 +154,7 @@ class Scores:
         cells = {cell: one for run in runs for cell, one in run.items() if cell[1] in seeds}
         scores = [
             [
-                fmean(validation_score(trial, run[digest, seed]) for seed in seeds)
+                fmean([validation_score(trial, run[digest, seed]) for seed in seeds])
                 if all((digest, seed) in run for seed in seeds)
                 else None
                 for trial, run in zip(trials, runs, strict=True)

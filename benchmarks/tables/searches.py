@@ -16,7 +16,7 @@ at once. Brings no torch.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from itertools import product
 from math import floor, inf, log10, prod
@@ -224,6 +224,7 @@ def shift_of(name: str, dimensions: int) -> list[float]:
     return [int(digest[:8], 16) / 16**8 * bool(name) for digest in digests]
 
 
+@cache
 def sobol(dimensions: int, count: int) -> list[list[float]]:
     """Return the first points of Sobol's sequence, unscrambled.
 
