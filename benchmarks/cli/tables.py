@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.options import parse_losses
-from contrastbench.benchmarks.cli.output import say, show
+from contrastbench.benchmarks.cli.output import say, show, width
 from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.report.tables import audit_markdown, render_table
 from contrastbench.benchmarks.tables.load import load_table
@@ -94,13 +94,12 @@ def compare(
 
     Example: bench compare adnce-table5 --baseline ADNCE
     """
-    from contrastbench.benchmarks.report import screen
     from contrastbench.benchmarks.report.comparison import render_comparison
 
     chosen = answered(name, asked)
     for line in chosen.smoke_tests:  # first, since without records the rest is an error
         tell(line)
-    show(render_comparison(chosen, format_, baseline, all_, screen.width()))
+    show(render_comparison(chosen, format_, baseline, all_, width()))
 
 
 @one_moment()

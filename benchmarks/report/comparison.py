@@ -10,7 +10,7 @@ from contrastbench.benchmarks.comparison.over_sets import Judged, Part
 from contrastbench.benchmarks.comparison.pairs import Comparison
 from contrastbench.benchmarks.comparison.statistics import ALPHA
 from contrastbench.benchmarks.records import files
-from contrastbench.benchmarks.report import latex, screen, words
+from contrastbench.benchmarks.report import latex, words
 from contrastbench.benchmarks.tables.entries import signed
 from contrastbench.benchmarks.tables.resolved import Resolved, lacking
 from contrastbench.errors import UserError, check_known
@@ -64,6 +64,8 @@ def compared(resolved: Resolved, baseline: str | None = None) -> Verdicts:
 
 
 def on_screen(verdicts: Verdicts, width: int) -> str:
+    from contrastbench.benchmarks.report import screen  # brings rich
+
     tables = [effect_table(verdicts)]
     if verdicts.decides:
         # domains go together, since some without the others would mislead

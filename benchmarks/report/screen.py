@@ -1,7 +1,5 @@
 """A comparison on a terminal: rich lays out its lines in the width."""
 
-import os
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -11,12 +9,6 @@ from rich.text import Text
 from contrastbench.errors import printable
 
 Cells = Sequence[Sequence[str]]  # the first line is the header
-
-
-def width() -> int | None:
-    """Return the width of the terminal; None where nothing asks for one, as in a file."""
-    asked = os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty()
-    return Console().width if asked else None
 
 
 def page(answer: str, heading: str, tables: Sequence[Cells], hint: str, wide: int) -> str:

@@ -8,7 +8,6 @@ from contrastbench.benchmarks.records import files
 from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.report import latex
 from contrastbench.benchmarks.report.words import HASH_SHOWN, one_line, rendered, sentences
-from contrastbench.benchmarks.tables.audit import audit_lists, coverage, published_places
 from contrastbench.benchmarks.tables.entries import Entry, backs, digest, entries
 from contrastbench.benchmarks.tables.resolved import Resolved, ResolvedCell
 from contrastbench.benchmarks.tables.table import Selection
@@ -113,6 +112,8 @@ def table_latex(resolved: Resolved, lines: list[list[Entry]], values: str = late
 
 
 def audit_markdown(resolved: Resolved) -> str:
+    from contrastbench.benchmarks.tables.audit import audit_lists, coverage, published_places
+
     every = list(published_places(resolved))
     values, lists = coverage(resolved).values, audit_lists(every)
     return rendered("audit.md.j2", r=resolved, every=every, values=values, lists=lists) + "\n"

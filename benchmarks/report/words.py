@@ -60,6 +60,7 @@ def environment(
         autoescape=autoescape,
         finalize=finalize,
         undefined=StrictUndefined,
+        optimized=False,  # of templates that are used once
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from contrastbench.benchmarks.cli import output
 from contrastbench.benchmarks.report import screen
 from contrastbench.benchmarks.report.comparison import render_comparison
 from contrastbench.benchmarks.tables.resolved import resolve
@@ -93,7 +94,7 @@ def test_only_a_terminal_or_columns_ask_for_a_width(
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
-    assert screen.width() == width
+    assert output.width() == width
 
 
 def test_the_standing_comparison_fits(bench, monkeypatch: pytest.MonkeyPatch) -> None:
