@@ -31,7 +31,7 @@ def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
     >>> laid_over({"epochs": 20, "lr": 0.1}, {"steps": 500})
     {'lr': 0.1, 'steps': 500}
     """
-    if over.get("epochs") is not None or over.get("steps") is not None:
+    if any(over.get(unit) is not None for unit in LENGTHS):
         under = {key: value for key, value in under.items() if key not in LENGTHS}
     return {**under, **over}
 

@@ -24,7 +24,6 @@ from typer.main import get_command
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
 from contrastbench.benchmarks.records.files import DISK_ERRORS
-from contrastbench.benchmarks.records.read_cache import one_moment
 from contrastbench.benchmarks.running import launch
 from contrastbench.benchmarks.running.signals import TERMINATED, end_on_sigterm
 from contrastbench.domains.reading import cause
@@ -94,8 +93,7 @@ class Commands(Mapping[str, Any]):
 @cache
 def make_command(name: str) -> Any:
     """Make a command of its function; typer would cut its summary, and wrap its examples."""
-    with one_moment():  # which looks for no garbage
-        module = importlib.import_module(f"contrastbench.benchmarks.cli.{MODULES[name]}")
+    module = importlib.import_module(f"contrastbench.benchmarks.cli.{MODULES[name]}")
     function = getattr(module, function_name(name))
     text, *lines = re.split(r"^Example: ", inspect.getdoc(function) or "", flags=re.MULTILINE)
     text, _, listed = text.partition("Args:\n")
