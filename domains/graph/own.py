@@ -27,7 +27,7 @@ from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_fil
 from contrastbench.domains.graph.generated import declared_file
 from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse
+from contrastbench.domains.reading import check_kind, contents, doubles, is_number, reading, refuse
 from contrastbench.domains.samples import Counted
 from contrastbench.errors import check_known, unknown, users_code
 from contrastbench.losses.source import Sources
@@ -186,6 +186,7 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
 
 def rows_of_files(path: Path, groups: Name) -> tuple[list[list[str]], tuple[str, ...]]:
     with reading(path, "save it as UTF-8", "cannot be read"):
+        check_kind(path, "a table of text", "save it as CSV")
         lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
