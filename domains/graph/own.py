@@ -127,8 +127,8 @@ def read_folder(what: str, data_root: Path | None, groups: str | None = None) ->
     names = [file for file, _ in rows]
     graphs, notes = united_files(folder, names, [y for _, y in rows])
     graphs = replace(graphs, groups=named)
-    others = sorted({*graph_files(folder)} - {*names, LABELS_FILE})
-    if others:
+    read = {*map(Path, [*names, LABELS_FILE])}  # a list may say ./FILE
+    if others := [name for name in graph_files(folder) if Path(name) not in read]:
         notes[f"graph files that {LABELS_FILE} does not name"] = Counted.of(others)
     return graphs, notes
 
@@ -171,7 +171,7 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
         path,
         ([repr(",".join(r)) for r in rows if len(r) != wide], ": {} is not FILE,CLASS"),
         (len(rows) < 2, f" names {len(rows)} graphs: {TWO_GRAPHS_FIX}"),
-        (doubles(row[0] for row in rows), " names {} twice: give it one class"),
+        (doubles(str(Path(row[0])) for row in rows), " names {} twice: give it one class"),
     )
     if wide > 2:
         return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows], named
@@ -285,7 +285,7 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
 def item_of(name: str, graph: Any) -> Item:
     edges: Any
     edges, x, nodes = (getattr(graph, key, None) for key in ("edge_index", "x", "num_nodes"))
-    shaped = edges is not None and nodes and edges.dim() == 2 and len(edges) == 2
+    shaped = torch.is_tensor(edges) and nodes and edges.dim() == 2 and len(edges) == 2
     fault = " is no torch_geometric.data.Data with nodes and an edge_index"
     refuse(name, (not shaped, fault))
     assert nodes, "refused above"
@@ -300,9 +300,10 @@ def item_of(name: str, graph: Any) -> Item:
         (not counted, f" has an edge_index of {kind}: give whole numbers"),
         (wrong, f" has {nodes} nodes and an edge of node {{}}: correct it"),
         (unlike, f"{sizes}: give each node a row of numbers"),
-        (not bool(x.isfinite().all()), " has node features that are not finite"),
     )
-    return Item(edges.long(), x.reshape(nodes, -1).float(), None)
+    x = x.reshape(nodes, -1).float()
+    refuse(name, (not bool(x.isfinite().all()), " has node features that are not finite"))
+    return Item(edges.long(), x, None)
 
 
 def read_set(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:
