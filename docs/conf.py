@@ -3,19 +3,19 @@
 import inspect
 import os
 import sys
-from importlib.metadata import version as installed
 from pathlib import Path
 
 from sphinx.application import Sphinx
 from typer.main import get_command
 
+from contrastbench import __version__
 from contrastbench.benchmarks.cli.main import app as bench
 
 sys.path.insert(0, str(Path(__file__).parent))
 import loss_pages
 
 project = "contrastbench"
-version = release = installed("contrastbench")
+version = release = __version__
 extensions = ["myst_parser", "offline", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_math_renderer = "mathml"
 html_theme = "furo"

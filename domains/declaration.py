@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from contrastbench.domains.reading import cause
 from contrastbench.domains.recipe import Recipe
 from contrastbench.errors import UserError
 
@@ -109,9 +110,7 @@ def declared_sets(path: Path, kind: type[Declared], **words: str) -> dict[str, D
             try:
                 found[name] = declare(values)
             except ValidationError as error:
-                slip = error.errors()[0]
-                key = ".".join(map(str, slip["loc"]))
-                raise UserError(f"{path.name}: {name}: {key}: {slip['msg']}") from None
+                raise UserError(f"{path.name}: {name}: {cause(error)}") from None
     return found
 
 

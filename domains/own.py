@@ -105,7 +105,8 @@ class Adapter(Generic[Read]):
         if parsed := parse_source(name, self.sources):
             source, what = parsed
             if source.runs_code:  # it may import what was edited, or draw at random
-                return self.own(source.kind, what, data_root, *options)
+                with reading(what, fault=self.fault):
+                    return self.own(source.kind, what, data_root, *options)
             asked, state = (what, data_root, *options), source_state(what, data_root)
             kept: Read = read_unchanged(self.own, source, self.fault, asked, state)
             return kept

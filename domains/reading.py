@@ -124,8 +124,10 @@ def cause(error: BaseException) -> str:
     >>> cause(ValueError("not this:\nnor that")), cause(MemoryError())
     ('not this', 'MemoryError')
     """
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip().rstrip(":")[:200] if lines else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if type(error).__name__ == "ValidationError":  # pydantic's: a count, the place, the fault
+        lines = [": ".join(lines[1:3]).partition(" [type=")[0]]
+    return lines[0].rstrip(":")[:200] if lines else type(error).__name__
 
 
 def contents(path: Path, limit: float = inf, fix: str = "") -> bytes:

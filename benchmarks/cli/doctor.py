@@ -11,10 +11,12 @@ from packaging.requirements import Requirement
 
 from contrastbench.benchmarks.cli.output import say
 from contrastbench.benchmarks.running.devices import driver, installed
-from contrastbench.benchmarks.running.provenance import provenance
+from contrastbench.benchmarks.running.provenance import ROOT, provenance
 from contrastbench.domains.download import cache_folder
 from contrastbench.domains.registry import declarations
 from contrastbench.errors import UserError
+
+NOT_INSTALLED = f'it is not installed, so what it needs is not known: pip install -e "{ROOT}"'
 
 
 def doctor() -> None:
@@ -33,16 +35,21 @@ def doctor_lines() -> Iterator[str]:
     """
     yield f"Python {platform.python_version()} on {platform.platform()}, {os.cpu_count()} CPUs"
     yield f"contrastbench {provenance().version or 'of an unknown version'}"
+    yield from packages() if installed("contrastbench") else [NOT_INSTALLED]
+    yield from devices()
+    yield f"downloads: {cache_folder()}"
+    yield f"CONTRASTBENCH_DATA: {data_folder(os.environ.get('CONTRASTBENCH_DATA', ''))}"
+    yield from broken_domains()
+
+
+def packages() -> Iterator[str]:
+    """Yield a line for each package that ours needs, and for each extra."""
     yield from map(package_line, requirements(extra=""))
     for extra in importlib.metadata.metadata("contrastbench").get_all("Provides-Extra") or []:
         missing = [r for r in requirements(extra) if not fits(r, installed(r.name))]
         names = ", ".join(f"{r.name}{r.specifier if installed(r.name) else ''}" for r in missing)
         fix = f'missing {names}: pip install "contrastbench[{extra}]"' if missing else "complete"
         yield f"extra [{extra}]: {fix}"
-    yield from devices()
-    yield f"downloads: {cache_folder()}"
-    yield f"CONTRASTBENCH_DATA: {data_folder(os.environ.get('CONTRASTBENCH_DATA', ''))}"
-    yield from broken_domains()
 
 
 def data_folder(path: str) -> str:

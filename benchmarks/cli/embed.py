@@ -8,7 +8,8 @@ from typer import Option
 
 from contrastbench.benchmarks.cli import options as opt
 from contrastbench.benchmarks.cli.output import say, show
-from contrastbench.errors import UserError, plural
+from contrastbench.domains.reading import refuse
+from contrastbench.errors import plural
 
 if TYPE_CHECKING:
     from contrastbench.benchmarks.api.encoders import Encoder
@@ -40,7 +41,7 @@ def embed(asked: Question, output: Annotated[Path, Option()]) -> None:
 
     Example: bench embed FOLDER --data csv:new.csv --output emb.parquet
     """
-    check_suffix(output)
+    check_output(output)
     opened, samples = open_data(asked)
     columns = enumerate(opened.embed(samples.data).T)
     write({f"encoder{k}": column for k, column in columns}, samples, output)
@@ -57,7 +58,8 @@ def predict(asked: Question, output: Path | None = None) -> None:
 
     Example: bench predict FOLDER --data csv:new.csv
     """
-    check_suffix(output)
+    if output:
+        check_output(output)
     opened, samples = open_data(asked)
     shares = opened.predict_proba(samples.data)
     classes = opened.classes_[shares.argmax(axis=1)]
@@ -72,9 +74,12 @@ def open_data(asked: Question) -> "tuple[Encoder, Listed]":
     return opened, opened.read(asked.data, asked.data_root)
 
 
-def check_suffix(output: Path | None) -> None:
-    if output and output.suffix not in WRITERS:
-        raise UserError(f"--output {output}: give a name that ends in .parquet or .csv")
+def check_output(output: Path) -> None:
+    refuse(
+        f"--output {output}: ",
+        (output.suffix not in WRITERS, "give a name that ends in .parquet or .csv"),
+        (not output.parent.is_dir(), f"no folder {output.parent}: make it first"),
+    )
 
 
 def write(columns: dict[str, Any], samples: "Listed", output: Path | None) -> None:

@@ -15,7 +15,7 @@ from contrastbench.benchmarks.records.grouping import grouped
 from contrastbench.benchmarks.records.read_cache import remembered, remembered_of
 from contrastbench.benchmarks.records.scored import copy_of
 from contrastbench.benchmarks.records.store import Fields, Record
-from contrastbench.domains.reading import contents
+from contrastbench.domains.reading import contents, refuse
 from contrastbench.domains.reading import reading as one_line
 from contrastbench.domains.recipe import Recipe, laid_over
 from contrastbench.domains.registry import check_dataset, declaration, make_recipe
@@ -211,9 +211,12 @@ def make_experiment(
     about = declaration(domain)
     values = laid_over(about.tiny if tiny else {}, recipe)
     if target is not None:
-        if "target" not in about.recipe.model_fields:
-            raise UserError(f"domain {domain} has no target column: leave --target out")
-        values["target"] = target
+        other, known = values.setdefault("target", target), about.recipe.model_fields
+        refuse(
+            f"domain {domain}",
+            ("target" not in known, " has no target column: leave --target out"),
+            (other != target, f" has --target {target} and recipe target={other}: give one"),
+        )
     if dataset is None:
         dataset = next(iter(make_recipe(domain, values).scored_sets), about.default)
     check_dataset(domain, dataset)

@@ -175,8 +175,8 @@ def make_all(case: Verification, tasks: Sequence[Task]) -> None:
             for one in as_completed(waiting):
                 one.result()
         except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # first: the next would begin
             case.stop.set()
-            pool.shutdown(cancel_futures=True)
             raise
 
 

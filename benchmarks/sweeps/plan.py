@@ -22,6 +22,7 @@ from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.benchmarks.tables.resolved import ResolvedCell, decide, lacking
 from contrastbench.benchmarks.tables.scores import Place
 from contrastbench.benchmarks.tables.table import Selection, Table
+from contrastbench.domains.reading import refuse
 from contrastbench.errors import UserError, check_known, plural
 from contrastbench.losses.spec import LossSpec
 
@@ -281,8 +282,8 @@ def make_plan(
     """The plan that the words of a command line ask for; of some losses alone if they are named."""
     table = load_table(what, check_values, losses, quick=quick, tiny=tiny)
     numbers = table.seeds if seeds is None else parse_seeds(seeds)
-    if table.is_suite and (others := sorted(set(numbers) - set(table.seeds))):
-        raise UserError(f"seeds {others} are not in {table.name}: give some of {table.seeds}")
+    others = sorted({*numbers} - {*table.seeds}) if table.is_suite else ()
+    refuse("seed", (others, f" {{}} is not in {table.name}: give some of {table.seeds}"))
     chosen = table.checked_selection(selection, numbers)
     places = runnable_places(table, only)
     if losses:

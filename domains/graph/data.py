@@ -179,12 +179,13 @@ class RawSet(NamedTuple):
         text = self.read(suffix)
         if text is None:
             return None
-        self.refuse(suffix, (not text.strip(), "it is empty"))
+        self.refuse(suffix, (not text.strip(b"\xef\xbb\xbf\r\n "), "it is empty"))
         counted = ""
         try:
-            values = np.loadtxt(io.BytesIO(text), dtype, delimiter=",", ndmin=2, comments=None)
+            file = io.TextIOWrapper(io.BytesIO(text), "utf-8-sig")  # any line ends
+            values = np.loadtxt(file, dtype, delimiter=",", ndmin=2, comments=None)
         except ValueError as error:
-            wrong = cause(error).partition(";")[0].replace(" to int64", ", no whole number,")
+            wrong = cause(error).partition("; use")[0].replace(" to int64", ", no whole number,")
             counted = re.sub(r"row (\d+), c", lambda row: f"line {int(row[1]) + 1}, c", wrong)
         self.refuse(suffix, (counted, counted))
         of = "edges" if suffix == "edge_labels" else "nodes"

@@ -31,7 +31,11 @@ def read_file(path: Path) -> FileGraph:
 
     with reading(path, "repair or replace it", "cannot be read"):
         if path.suffix.lower() == ".graphml":
-            graph = nx.read_graphml(path)
+            graph = nx.read_graphml(path)  # the first one, and nothing that is within a node
+            count = len(re.findall(rb"<(?:\w+:)?graph[\s>]", contents(path)))
+            refuse(
+                path, (count > 1, f" holds {count} graphs: give each a file, and none in a node")
+            )
             labels = [label for _, label in graph.nodes(data="label", default="")]
             place = {node: k for k, node in enumerate(graph)}
             edges = [(place[a], place[b]) for a, b in graph.edges()]

@@ -88,7 +88,7 @@ def read_smiles(
     """
     path = own.find_path(what, data_root)
     columns = read_columns(path)
-    names = {name.strip().lower(): name for name in columns}
+    names = {name.lower(): name for name in columns}
     found = [names[name] for name in SMILES if name in names]
     others = noted("others", [*columns])
     refuse(path, (not found, f" has no column smiles, but {others}: name it so"))
@@ -115,7 +115,8 @@ def read_columns(path: Path) -> dict[str, list[str]]:
         text = io.StringIO(contents(path).decode("utf-8-sig"), newline="")
         header, *rows = [row for row in csv.reader(text) if any(row)] or [[]]
     refuse(path, (not rows, " has no rows: give a header and a molecule in each row"))
-    check_doubles(path, filter(None, header))
+    header = [name.strip() or f"column {k}" for k, name in enumerate(header, 1)]
+    check_doubles(path, header)
     wrong = [(repr(",".join(row)), len(row)) for row in rows if len(row) != len(header)]
     refuse(path, (wrong, f": {{}} has {{}} columns: give {len(header)}, as its header has"))
     return {name: [row[k] for row in rows] for k, name in enumerate(header)}

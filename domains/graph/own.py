@@ -27,7 +27,7 @@ from contrastbench.domains.graph.files import GRAPH_FILES, LABELS_FILE, read_fil
 from contrastbench.domains.graph.generated import declared_file
 from contrastbench.domains.graph.molecules import known_column, read_smiles
 from contrastbench.domains.graph.tasks import UNKNOWN, answers
-from contrastbench.domains.reading import contents, doubles, is_number, reading, refuse
+from contrastbench.domains.reading import check_kind, contents, doubles, is_number, reading, refuse
 from contrastbench.domains.samples import Counted
 from contrastbench.errors import check_known, unknown, users_code
 from contrastbench.losses.source import Sources
@@ -127,8 +127,8 @@ def read_folder(what: str, data_root: Path | None, groups: str | None = None) ->
     names = [file for file, _ in rows]
     graphs, notes = united_files(folder, names, [y for _, y in rows])
     graphs = replace(graphs, groups=named)
-    others = sorted({*graph_files(folder)} - {*names, LABELS_FILE})
-    if others:
+    read = {*map(Path, [*names, LABELS_FILE])}  # a list may say ./FILE
+    if others := [name for name in graph_files(folder) if Path(name) not in read]:
         notes[f"graph files that {LABELS_FILE} does not name"] = Counted.of(others)
     return graphs, notes
 
@@ -171,7 +171,7 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
         path,
         ([repr(",".join(r)) for r in rows if len(r) != wide], ": {} is not FILE,CLASS"),
         (len(rows) < 2, f" names {len(rows)} graphs: {TWO_GRAPHS_FIX}"),
-        (doubles(row[0] for row in rows), " names {} twice: give it one class"),
+        (doubles(str(Path(row[0])) for row in rows), " names {} twice: give it one class"),
     )
     if wide > 2:
         return [(row[0], answers(f"{path}: {row[0]}", row[1:])) for row in rows], named
@@ -186,6 +186,7 @@ def classes_in(folder: Path, groups: Name) -> tuple[list[tuple[str, Any]], tuple
 
 def rows_of_files(path: Path, groups: Name) -> tuple[list[list[str]], tuple[str, ...]]:
     with reading(path, "save it as UTF-8", "cannot be read"):
+        check_kind(path, "a table of text", "save it as CSV")
         lines = contents(path).decode("utf-8-sig").splitlines()
     rows = [[field.strip() for field in row] for row in csv.reader(lines) if row]
     headed = rows and Path(rows[0][0]).suffix not in GRAPH_FILES
@@ -284,7 +285,7 @@ def without_classes(what: str, graphs: Sequence[Any]) -> Graphs:
 def item_of(name: str, graph: Any) -> Item:
     edges: Any
     edges, x, nodes = (getattr(graph, key, None) for key in ("edge_index", "x", "num_nodes"))
-    shaped = edges is not None and nodes and edges.dim() == 2 and len(edges) == 2
+    shaped = torch.is_tensor(edges) and nodes and edges.dim() == 2 and len(edges) == 2
     fault = " is no torch_geometric.data.Data with nodes and an edge_index"
     refuse(name, (not shaped, fault))
     assert nodes, "refused above"
@@ -299,9 +300,10 @@ def item_of(name: str, graph: Any) -> Item:
         (not counted, f" has an edge_index of {kind}: give whole numbers"),
         (wrong, f" has {nodes} nodes and an edge of node {{}}: correct it"),
         (unlike, f"{sizes}: give each node a row of numbers"),
-        (not bool(x.isfinite().all()), " has node features that are not finite"),
     )
-    return Item(edges.long(), x.reshape(nodes, -1).float(), None)
+    x = x.reshape(nodes, -1).float()
+    refuse(name, (not bool(x.isfinite().all()), " has node features that are not finite"))
+    return Item(edges.long(), x, None)
 
 
 def read_set(what: str, data_root: Path | None, groups: str | None = None) -> ReadGraphs:

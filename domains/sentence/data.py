@@ -148,7 +148,8 @@ class TextFiles:
                 f"{path} line {number} is not UTF-8 ({error.reason}): convert or remove it"
             ) from None
         self.sha256.update(f"{name}\0{len(data)}\0".encode() + data)
-        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        ends = "\n" if "\n" in text else "\r"  # as an old Mac writes it
+        lines = [line.removesuffix("\r") for line in text.split(ends)]
         return lines[:-1] if lines[-1] == "" else lines
 
 

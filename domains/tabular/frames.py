@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from pandas import DataFrame, Series
-from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from contrastbench.domains.reading import is_number, refuse
 from contrastbench.domains.samples import Array, Counted
@@ -66,7 +66,11 @@ def from_frame(
     numbers = [column for column in features if is_numeric_dtype(features[column])]
     words = [column for column in features if column not in numbers]
     numeric = features[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
-    classes, y = np.unique(frame.loc[labelled, target].astype(str), return_inverse=True)
+    named = frame.loc[labelled, target]
+    rounded = is_float_dtype(named) and (named.abs() >= 2**53).any()
+    fault = f": classes of 16 digits or more in {target} are rounded: put a letter before each"
+    refuse(path, (rounded, fault))
+    classes, y = np.unique(named.astype(str), return_inverse=True)
     if starts:
         kept = [0, *labelled.cumsum()]
         starts = (None if starts[0] is None else int(kept[starts[0]]), int(kept[starts[1]]))

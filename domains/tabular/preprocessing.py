@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from contrastbench.domains.reading import refuse
+from contrastbench.domains.reading import reading, refuse
 from contrastbench.domains.samples import Array, draw_share
 from contrastbench.domains.scoring.classifiers import Labelled
 from contrastbench.domains.tabular.table import MISSING, TabularSet
@@ -224,7 +224,8 @@ def split_rows(
 
 def draw_rows(table: TabularSet, rows: Array, share: float, seed: int) -> tuple[Array, Array]:
     groups = np.asarray(table.groups)[rows] if len(table.groups) else ()
-    kept, drawn = draw_share(table.y[rows], share, seed, groups)
+    with reading(f"a share of {share:g} of {len(rows)} rows", "give another", "cannot be drawn"):
+        kept, drawn = draw_share(table.y[rows], share, seed, groups)
     return rows[kept], rows[drawn]
 
 

@@ -36,6 +36,7 @@ FAULTS = {  # of a broken domain: the check that fails, and what it says
         "two openings give two data hashes",
     ),
     "hash_by_md5": ("data hash", "data_hash gives '"),
+    "one_hash": ("data hash", "chirps and tones have one data hash"),
     "hash_of_use": ("data hash", "data_hash changes as the domain is used"),
     "trains_on": ("evaluation", "evaluate changes encoder.2.running_mean: score in eval mode, and"),
     "scores_by_chance": (

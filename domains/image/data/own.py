@@ -257,7 +257,8 @@ def array(archive: zipfile.ZipFile, key: str) -> Array:
     """
     data = BytesIO(member(archive, f"{key}.npy", UNPACKED))
     try:
-        return np.lib.format.read_array(data, allow_pickle=False)
+        made = np.lib.format.read_array(data, allow_pickle=False)
+        return np.char.decode(made, "utf-8") if made.dtype.kind == "S" else made
     except ValueError as error:
         if "Object arrays" not in str(error):
             raise

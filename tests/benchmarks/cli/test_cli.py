@@ -24,6 +24,7 @@ from contrastbench.benchmarks.cli import main as cli
 from contrastbench.benchmarks.cli.options import parse_pairs
 from contrastbench.benchmarks.records.seeds import parse_seeds
 from contrastbench.benchmarks.records.store import read_record
+from contrastbench.benchmarks.running.devices import installed
 from contrastbench.benchmarks.running.provenance import provenance
 from contrastbench.domains.registry import DOMAINS, make_recipe
 from contrastbench.losses import UserError
@@ -175,6 +176,14 @@ def test_a_run_prints_the_values_that_were_learned(bench, monkeypatch: pytest.Mo
     assert len(bench(*words, "--loss", "infonce")[1].splitlines()) == 1
 
 
+def test_the_doctor_says_where_the_package_is_not_installed(
+    bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrastbench.benchmarks.cli.doctor.installed", lambda name: None)
+    assert 'is not known: pip install -e "/' in bench("doctor")[1]
+
+
+@pytest.mark.skipif(not installed("contrastbench"), reason="the package is not installed")
 def test_the_doctor_names_what_is_missing(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     from contrastbench.benchmarks.cli import doctor
 
@@ -284,6 +293,7 @@ def test_alone_it_shows_its_help(bench) -> None:
     assert "Run every missing cell of a table or of a sweep file.\n" in alone
 
 
+@pytest.mark.skipif(not provenance().version, reason="neither git nor pip knows the version")
 def test_the_version_is_that_of_the_code(bench) -> None:
     version, commit = provenance()
     assert bench("--version")[1] == f"contrastbench {version}\n"

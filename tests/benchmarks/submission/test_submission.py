@@ -25,6 +25,7 @@ from contrastbench.benchmarks.report.words import rendered
 from contrastbench.benchmarks.running import runner
 from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.submission import apart, bundle, verify
+from contrastbench.benchmarks.submission.apart import run_apart
 from contrastbench.benchmarks.sweeps.plan import make_plan
 from contrastbench.domains.base import Evaluation
 from contrastbench.errors import UserError
@@ -256,15 +257,16 @@ def test_several_children_at_a_time_come_to_the_same(
     assert (code, standing(out)) == (0, honest), out
 
 
-def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, ended = Event(), list[bool]()
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_ends_all_children(jobs: int, mine, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = Event(), list[str]()
 
     def waits(command: Sequence[str], folder: Path, seconds: float, stop: Event, *_: Path) -> str:
         if "seeds" not in json.loads((folder / "request.json").read_bytes()):
             return answered(command, folder)
         begun.set()
-        ended.append(stop.wait(60))
-        return apart.run_apart(["sleep", "600"], folder, 600, stop)
+        ended.append(run_apart(["sleep", "60"], folder, 60, stop))
+        return ended[-1]
 
     def interrupted(_: object) -> Any:
         begun.wait(60)
@@ -273,10 +275,10 @@ def test_ctrl_c_ends_all_children(mine, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(apart, "run_apart", waits)
     monkeypatch.setattr(verify, "as_completed", interrupted)
     given = bundle.read_bundle(Path("mine-suite.zip"))
-    case = verify.Verification(given, "suite.yaml", [Path("trusted")], Path(), jobs=2)
+    case = verify.Verification(given, "suite.yaml", [Path("trusted")], Path(), jobs=jobs)
     with pytest.raises(KeyboardInterrupt):
         verify.run_checks(case)
-    assert set(ended) == {True}
+    assert ({*ended}, len(ended) > jobs) == ({"was stopped"}, False), "and no other begins"
 
 
 def test_a_bundle_is_the_same_for_the_same_records_which_can_be_merged(mine) -> None:

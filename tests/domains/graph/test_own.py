@@ -36,6 +36,9 @@ def test_a_folder_of_tu_files_is_the_set(tmp_path: Path) -> None:
     expected = load_graphs("TOY", tmp_path)
     graphs, digest, notes = own.load_own_graphs("folder:TOY", tmp_path)
     assert (digest, notes, len(graphs)) == (expected[1], {}, 3)
+    for path in (tmp_path / "TOY").iterdir():  # as a spreadsheet of an old Mac writes them
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r"))
+    assert own.load_own_graphs("folder:TOY", tmp_path)[1] == digest
 
 
 def test_graphml_files_are_the_same_graphs(tmp_path: Path) -> None:

@@ -73,8 +73,9 @@ def test_a_missing_folder_and_bad_text_are_one_line(tmp_path: Path, offline: Non
             senteval_path(DATASETS["sts"], root)
     with pytest.raises(UserError):
         corpus_file("wiki1m", tmp_path)
-    write(tmp_path, "two.txt", "one\n \ntwo\r\n")
-    assert read_corpus("two.txt", tmp_path)[:2] == ([["one"], ["two"]], 1)
+    for text in ("one\n \ntwo\r\n", "one\r \rtwo\r"):
+        write(tmp_path, "two.txt", text)
+        assert read_corpus("two.txt", tmp_path)[:2] == ([["one"], ["two"]], 1)
 
 
 TRAINING = {"epochs": 1, "batch_size": 8, "eval_every": 3}

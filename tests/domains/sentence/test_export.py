@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 from contrastbench.benchmarks.records.experiment import Experiment
 from contrastbench.benchmarks.running.opening import check_export
@@ -16,7 +17,7 @@ from contrastbench.benchmarks.running.options import Options
 from contrastbench.benchmarks.running.runner import run_cell
 from contrastbench.domains.sentence import encoder as encoders
 from contrastbench.domains.sentence import graded
-from contrastbench.domains.sentence.checkpoint import Checkpoint
+from contrastbench.domains.sentence.checkpoint import Checkpoint, quiet
 from contrastbench.losses import UserError
 from contrastbench.losses.spec import LossSpec
 from opened import opened
@@ -38,6 +39,13 @@ def exported(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str,
     optimizer.step()
     d.export(model, tmp_path / "out")
     return tmp_path / "out", request.param, d.encode(model, SENTENCES).of(SENTENCES)
+
+
+def test_transformers_says_nothing_while_we_read_or_write_and_then_what_it_said_before() -> None:
+    before = logging.get_verbosity()
+    with quiet():
+        assert logging.get_verbosity() == logging.ERROR
+    assert logging.get_verbosity() == before != logging.ERROR
 
 
 def test_transformers_gives_the_same_embeddings(exported: tuple[Path, str, torch.Tensor]) -> None:

@@ -328,6 +328,10 @@ KINDS = np.array(["no", "yes"])[NOISE.argsort().argsort() % 2]
         ([*NOISE[:59], -(2**31)], "v -2147483648 (1 times)"),
         ([*NOISE[:58], *[9999.9] * 2], None),
         ([*NOISE[:57], *[3.1] * 3], None),
+        ([*range(43, 99), *[99] * 4], "v 99 (4 times)"),  # a code of nines, beside what it is near
+        ([*range(-98, -42), *[-99] * 4], "v -99 (4 times)"),
+        ([*range(-47, 9), *[9] * 4], None),
+        ([*range(43, 97), *[98] * 3, *[99] * 3], None),  # no oftener than another
         ([*DAYS[57:], *DAYS[:54], *["1900-01-01"] * 3], "v 1900-01-01 (3 times)"),
         (DAYS[:30].repeat(2), "v"),  # in the order of time
         (DAYS[29::-1].repeat(2), None),

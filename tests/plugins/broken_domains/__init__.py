@@ -21,6 +21,10 @@ downloaded = replace(
     DECLARATION,
     datasets={"tones": replace(DECLARATION.datasets["tones"], url="https://example.org/tones.zip")},
 )
+one_hash = replace(
+    __getattr__("one_hash"),
+    datasets={**DECLARATION.datasets, "chirps": DECLARATION.datasets["tones"]},
+)
 
 
 class WrongFacts(AudioRecipe):

@@ -107,6 +107,14 @@ class HashByMd5(AudioDomain):
         return hashlib.md5(self.train.x.numpy().tobytes(), usedforsecurity=False).hexdigest()
 
 
+class OneHash(AudioDomain):
+    """Another data set has the data hash of the first."""
+
+    def read(self) -> None:
+        self.dataset = "tones"
+        super().read()
+
+
 class HashOfUse(AudioDomain):
     """The data hash is another once `steps` was asked for."""
 

@@ -47,7 +47,7 @@ def test_arrays_with_a_test_part(tmp_path: Path) -> None:
 
 def test_arrays_without_one_are_divided_and_grey_has_three_colours(tmp_path: Path) -> None:
     words = np.array(["cat", "dog"])[LABELS - 5]
-    name = npz(tmp_path / "a.npz", images=COLOUR[..., 0], labels=words)
+    name = npz(tmp_path / "a.npz", images=COLOUR[..., 0], labels=words.astype("S"))
     images, _ = read(name)
     assert (len(images.train), len(images.test), images.classes) == (16, 4, ("cat", "dog"))
     assert sorted(images.test.labels.tolist()) == [0, 0, 1, 1]
@@ -72,6 +72,7 @@ BAD = {
     "few labels": ({"labels": LABELS[:9]}, "its labels are "),
     "float labels": ({"labels": LABELS / 2}, "its labels are "),
     "holes in labels": ({"labels": np.where(LABELS == 5, np.nan, 6)}, "its labels are float64"),
+    "Latin-1": ({"labels": np.full(20, b"\xfc")}, r"a\.npz cannot be read .'utf-8' codec"),
     "objects": (
         {"labels": LABELS.astype(object)},
         r"labels holds Python objects: save it as \.astype\(str\)",
