@@ -285,8 +285,10 @@ def source_class(name: str) -> ast.ClassDef:
     'AlphaCL'
     """
     path = Path(__file__).with_name("library") / f"{name}.py"
-    classes = [n for n in ast.parse(path.read_bytes()).body if isinstance(n, ast.ClassDef)]
-    return next(n for n in classes if n.name.lower() == name.replace("_", ""))
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.ClassDef) and node.name.lower() == name.replace("_", ""):
+            return node
+    raise UserError(f"losses/library/{name}.py has no class of that name, without _: rename one")
 
 
 @cache

@@ -54,6 +54,7 @@ NOT_REPEATABLE: dict[str, dict[str, Callable[[Values], bool]]] = {
     "FractionalMaxPool2d": {"fractional_max_pool2d_backward": always},
     "FractionalMaxPool3d": {"fractional_max_pool3d_backward": always},
     "MaxUnpool1d": {"max_unpool2d": always},
+    "MaxPool3d": {"max_pool3d_with_indices_backward": always},
     "MaxUnpool2d": {"max_unpool2d": always},
     "MaxUnpool3d": {"max_unpool3d": always},
     "interpolate": {f"{name}_backward": always for name in RESIZING},
