@@ -192,4 +192,4 @@ def is_number(word: str) -> bool:
         float(word)
     except ValueError:
         return False
-    return True
+    return "_" not in word  # which Python alone reads

@@ -130,8 +130,8 @@ def known_column(path: Path, name: str, columns: Iterable[str]) -> str:
 
 def task_columns(path: Path, columns: Columns, target: str | None) -> list[str]:
     if target is not None:
-        asked = target.split(",") if target else []
-        return [known_column(path, name.strip(), columns) for name in asked]
+        asked = dict.fromkeys(map(str.strip, target.split(","))) if target else ()
+        return [known_column(path, name, columns) for name in asked]
     values = {name: {word.strip().lower() for word in words} for name, words in columns.items()}
     tasks = [name for name, seen in values.items() if seen <= ANSWERS.keys() and seen - {*UNKNOWN}]
     others = [name for name in columns if name not in tasks and any(map(NUMBER, values[name]))]

@@ -80,7 +80,7 @@ def test_columns_of_answers_are_told_from_others(tmp_path: Path) -> None:
     name = written(tmp_path, header="Mol,id,weight")
     assert load_own_graphs(name, None)[0].classes == ("id", "weight")
     (tmp_path / "mine.csv").write_text("smiles,weight,name,toxic\nCC,30.1,a,0\nCCC,44.1,b,1\n")
-    graphs, _, notes = load_own_graphs(name, None, target="toxic")
+    graphs, _, notes = load_own_graphs(name, None, target="toxic, toxic")
     assert graphs.y.tolist() == [[0], [1]]
     assert notes == {"columns that are no answers, left out": ["weight", "name"]}
 
