@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+import contrastbench as cb
 from contrastbench.benchmarks.cli.main import app
 from contrastbench.benchmarks.tables.load import load_table
 from contrastbench.losses.laws import check_loss
@@ -140,6 +141,18 @@ def test_a_page_shows_places_of_the_standing_comparison(page: str, heading: str)
     assert rows or page != "README.md" or not STANDING.exists()
     for name, *row in rows:
         assert row == [compared()[name.strip("`")][column] for column in head[1:]], name
+
+
+def test_the_page_of_factors_shows_what_records_say() -> None:
+    pairs = cb.compare("factors", results=ROOT / "results")
+    page = (ROOT / "docs" / "factors.md").read_text().partition("## Noise")[2]
+    head, _, *rows = table_of(page.partition("\n## ")[0])
+    for name, scores, *cells in rows:
+        levels = [f"{name}, {level}" for level in ("plain", "noise 20 %", "noise 40 %")]
+        shown = [pairs[pairs.column == level].set_index("method") for level in levels]
+        assert scores == ", ".join(f"{one.baseline_mean.iloc[0]:.1f}" for one in shown)
+        for method, cell in zip(head[2:], cells, strict=True):
+            assert cell == ", ".join(f"{one.difference[method]:+.1f}" for one in shown), name
 
 
 def test_every_command_has_a_line_in_the_list() -> None:
